@@ -57,9 +57,7 @@ class Table:
     def __init__(self, what: str, names: Sequence[Any]):
         self.what = what
         self.names = [str(name) for name in names]
-        repeated = next((name for name in self.names if self.names.count(name) > 1), None)
-        if repeated is not None:
-            raise ValueError(f"{what}: two columns have the name {repeated}")
+        self._all_names: list[tuple[Any, Sequence[str]]] = [(what, self.names)]  # of each file
 
     def column(self, name: str, use: str) -> str:
         """The name of an existing column. use: the argument that names it. Raises ValueError, which suggests one."""
@@ -73,12 +71,21 @@ class Table:
     def allow_negative(self, name: str) -> None:
         """Ids of a column may be negative, because a table of nodes has them."""
 
+    def used(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
+        """The types of Arrow of the columns that are used. ids: those that are ids. Raises ValueError if another column
+        has the name of one of them."""
+        for what, names in self._all_names:
+            for name in columns:
+                if names.count(name) > 1:
+                    raise ValueError(f"{what}: two columns have the name {name!r}")
+        return self.types(columns, ids)
+
     def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
-        """The types of Arrow of some columns. ids: those that are ids."""
+        """What used() returns."""
         raise NotImplementedError
 
     def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
-        """The rows of the columns in `types`, which the function types returned: (place of a row, batch)."""
+        """The rows of the columns in `types`, which used() returned: (place of a row, batch)."""
         raise NotImplementedError
 
     def read(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
@@ -161,13 +168,11 @@ class _Files(Table):
         self.paths = paths
         columns = [self._columns(path) for path in paths]
         super().__init__(what, columns[0])
+        self._all_names = list(zip(paths, columns))
         for path, names in zip(paths[1:], columns[1:]):
             missing = set(self.names) - set(names)
             if missing:
                 raise ValueError(f"{path}: no column {min(missing)!r}, which {paths[0].name} has")
-            repeated = next((name for name in names if names.count(name) > 1), None)
-            if repeated is not None:
-                raise ValueError(f"{path}: two columns have the name {repeated}")
 
     def _columns(self, path: Path) -> list[str]:
         raise NotImplementedError

@@ -77,7 +77,7 @@ def _write_chunk(path: Path, out: Path, edges: bool, first: Optional[tuple[Path,
     if not names:
         raise ValueError(f"{path}: no columns")
     shape, rows = _row_shape(table), _npy.Rows(out)
-    for where, batch in table.read(table.types(names, ())):
+    for where, batch in table.read(table.used(names, ())):
         joined = _columns.joined({name: _part(batch.column(name), name, where, edges) for name in names}, where)
         try:
             rows.append(joined if shape is None else joined.reshape(len(joined), *shape))

@@ -103,7 +103,7 @@ class Tables:
         for key, table in tables.items():
             ids = [column for _, column in self._id_columns(key)]
             wanted = dict.fromkeys([*ids, *(name for one in self._features.get(key, []) for name in one.columns)])
-            types[key] = table.types(list(wanted), ids)
+            types[key] = table.used(list(wanted), ids)
             for ntype, column in self._id_columns(key):
                 texts[ntype] = texts.get(ntype, False) or _columns.is_text(types[key][column])
         for key, table in tables.items():

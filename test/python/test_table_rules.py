@@ -260,3 +260,21 @@ def test_a_damaged_file_of_a_data_set_is_a_value_error(tmp_path):
     (tmp_path / "web.txt.gz").write_bytes(b"\x1f\x8b\x08\x00damaged")
     with pytest.raises(ValueError, match=r"web\.txt\.gz: "):
         datasets.edge_list(tmp_path / "web.txt.gz").partition(1, tmp_path / "g", method="random")
+
+
+@pytest.mark.parametrize("columns", [["x", "x"], ["", ""]])
+def test_two_columns_of_one_name(tmp_path, columns):
+    """They are refused where one of them is used, and only there, in text and in memory; import does the same."""
+    text = "\n".join([",".join(["src", "dst", *columns]), "1,2,3,4", "2,1,5,6"]) + "\n"
+    (tmp_path / "edges.csv").write_text(text)
+    table = pa.table([[1, 2], [2, 1], [3, 5], [4, 6]], names=["src", "dst", *columns])
+    for number, source in enumerate((tmp_path / "edges.csv", table, table.to_pandas())):
+        folder = graphwire.partition_graph(graphwire.from_tables(source), "g", 1, tmp_path / str(number))
+        with graphwire.open(folder, numpy=True) as graph:
+            assert graph.num_edges() == 2
+        with pytest.raises(ValueError, match="two columns have the name"):
+            graphwire.partition_graph(graphwire.from_tables(source, time=columns[0]), "g", 1, tmp_path / "no")
+    for use, status in (([], 0), (["--edge-column", f"w={columns[0]}"], 1)):
+        done = subprocess.run([PROGRAM, "import", "--from", tmp_path / "edges.csv", "--out", tmp_path / "g",
+                               "--replace", *use], capture_output=True, text=True)
+        assert (done.returncode != 0) == status, done.stderr
