@@ -47,6 +47,16 @@ def reading(what: str) -> Iterator[None]:
         raise ValueError(f"{what}: {_line(error)}") from None
 
 
+@contextmanager
+def converting(what: str) -> Iterator[None]:
+    """Turns what Arrow raises for values in memory that it cannot have into TypeError, which names them."""
+    pa = arrow()
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+        raise TypeError(f"{what}: {_line(error)}") from None
+
+
 class Table:
     """A table. what: names it in errors. names: its columns. has_texts: whether numbers in it are written as texts.
     ends: the columns of sources and destinations that the program chose. Subclasses read the rows."""
@@ -134,10 +144,8 @@ class _Pandas(Table):
         pa = arrow()
         arrays = []
         for name in columns:
-            try:
+            with converting(f"{self.what}: column {name}"):
                 arrays.append(pa.Array.from_pandas(frame[name], type=kinds[name] if kinds else None))
-            except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-                raise TypeError(f"{self.what}: column {name}: {_line(error)}") from None
         plain = [one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one for one in arrays]
         return pa.RecordBatch.from_arrays(plain, names=list(columns))
 
@@ -373,16 +381,15 @@ def opened(table: Any, what: str, words: Sequence[str] = ()) -> Table:
     if isinstance(table, pa.RecordBatchReader):
         return _Arrow(what, table.schema, lambda: table, once=True)
     if isinstance(table, Mapping) and table and all(isinstance(name, str) for name in table):
-        try:
+        with converting(what):
             table = pa.table(dict(table))
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise TypeError(f"{what}: {_line(error)}") from None
     if hasattr(table, "__arrow_c_array__") and not hasattr(table, "__arrow_c_stream__"):
         table = pa.table(pa.record_batch(table))
     if isinstance(table, pa.Table):
         return _Arrow(what, table.schema, lambda: table.to_batches(BATCH_ROWS))
     if hasattr(table, "__arrow_c_stream__"):
-        return _Arrow(what, pa.RecordBatchReader.from_stream(table).schema,
-                      lambda: pa.RecordBatchReader.from_stream(table))
+        with converting(what):
+            schema = pa.RecordBatchReader.from_stream(table).schema
+        return _Arrow(what, schema, lambda: pa.RecordBatchReader.from_stream(table))
     raise TypeError(f"{what}: a table is one of pandas, polars or Arrow, a dictionary of columns, or a path of CSV or "
                     f"Parquet, not {type(table).__name__}")

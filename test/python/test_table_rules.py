@@ -278,3 +278,13 @@ def test_two_columns_of_one_name(tmp_path, columns):
         done = subprocess.run([PROGRAM, "import", "--from", tmp_path / "edges.csv", "--out", tmp_path / "g",
                                "--replace", *use], capture_output=True, text=True)
         assert (done.returncode != 0) == status, done.stderr
+
+
+def test_values_that_arrow_cannot_have(tmp_path):
+    """They are TypeError, and the error names the table or its column."""
+    polars = pytest.importorskip("polars")
+    for table, where in ((pd.DataFrame({"src": [10**30, 1], "dst": [1, 0]}), "edges: column src: "),
+                         ({"src": [10**30, 1], "dst": [1, 0]}, "edges: "),
+                         (polars.DataFrame({"src": [1], "dst": [2]}).cast(polars.Int128), "edges: ")):
+        with pytest.raises(TypeError, match=f"^{where}"):
+            graphwire.partition_graph(graphwire.from_tables(table), "g", 1, tmp_path / "no")
