@@ -244,7 +244,10 @@ class _Csv(_Files):
     has_texts = True
 
     def __init__(self, what: str, paths: Sequence[Path], words: Sequence[str]):
-        texts = _text_files.examined(paths, words)
+        texts = [text for text in _text_files.examined(paths, words) if text.names]  # one without rows has none
+        paths = [text.path for text in texts]
+        if not texts:
+            raise ValueError(f"{what}: no rows")
         named = next((text for text in texts if text.header), texts[0])
         for place, text in enumerate(texts):
             if not text.header and named.header:

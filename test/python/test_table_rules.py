@@ -288,3 +288,13 @@ def test_values_that_arrow_cannot_have(tmp_path):
                          (polars.DataFrame({"src": [1], "dst": [2]}).cast(polars.Int128), "edges: ")):
         with pytest.raises(TypeError, match=f"^{where}"):
             graphwire.partition_graph(graphwire.from_tables(table), "g", 1, tmp_path / "no")
+
+
+def test_files_without_rows_among_others(tmp_path):
+    """A folder may have them, as Spark writes empty partitions. All of them without rows are an error."""
+    for number, text in enumerate(("", "1,2\n3,4\n", "\n\n", "5,6\n")):
+        (tmp_path / f"part-{number}.csv").write_text(text)
+    folder = graphwire.partition_graph(graphwire.from_tables(tmp_path, header=False), "g", 1, tmp_path / "graph")
+    assert edges_of(folder) == [("1", "2"), ("3", "4"), ("5", "6")]
+    with pytest.raises(ValueError, match=r"part-0\.csv.*no rows"):
+        graphwire.from_tables(tmp_path / "part-0.csv")
