@@ -1,6 +1,6 @@
-/* The two-sided calls: catalog, stats (figures.c), sample (answer_sample.c), edges (answer_edges.c) and
- * original ids (answer_ids.c). Each call runs in the
- * thread whose poll group received it, so it must neither wait nor keep the thread's other clients waiting. */
+/* The two-sided calls: catalog, stats (figures.c), sample (answer_sample.c), edges (answer_edges.c) and original ids
+ * (answer_ids.c). Each call runs in the thread whose poll group received it, so it must neither wait nor keep the
+ * thread's other clients waiting. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,7 @@
-/* The terms were measured in a memory control group (memory.max_usage_in_bytes). An idle
- * server of two threads used 2.9 MiB beyond its arrays. After 24 clients with four threads each had sampled and
+/* A server's memory: an estimate from its arrays, threads and connections, and whether the host has room for it.
+ *
+ * The terms were measured in a memory control group (memory.max_usage_in_bytes). An idle server of two threads used
+ * 2.9 MiB beyond its arrays. After 24 clients with four threads each had sampled and
  * gathered over TCP, it used 43 MiB, which is 450 KiB a connection; 284 KiB of them were buffers that a connection no
  * longer keeps (transport/tcp/lender.h). If a change makes a connection or a thread cheaper, change the numbers here
  * too.

@@ -27,7 +27,6 @@ static void begin(uint32_t scale)
 	gw_builder_destroy(builder);
 }
 
-/* Writes the parts of all nodes. */
 static void assign(uint32_t parts, uint64_t seed, uint16_t *of, uint32_t nodes)
 {
 	const struct gw_plan plan = {

@@ -12,8 +12,7 @@
 
 enum { KEYS = 20000, FEW = 8, LIST_MAX = 4096 };
 
-/* Writes the order of an epoch. */
-static void order_of(uint64_t epoch, uint64_t n, uint32_t *order)
+static void epoch_order(uint64_t epoch, uint64_t n, uint32_t *order)
 {
 	struct gw_permutation permutation = gw_permutation_begin(gw_draw_key(7, epoch, GW_DRAW_SHUFFLE, 0, 0), n);
 	for (uint64_t i = 0; i < n; i++)
@@ -48,7 +47,7 @@ static void every_order_of_few(void **state)
 		orders *= n;
 		uint32_t *counts = counters(orders), keys = n < FEW ? KEYS : 3 * KEYS;
 		for (uint64_t key = 0; key < keys; key++) {
-			order_of(key, n, order);
+			epoch_order(key, n, order);
 			counts[rank_of(order, n)]++;
 		}
 		if (n == 1)
@@ -69,7 +68,7 @@ static void places_and_pairs(void **state)
 		uint32_t *place = counters(cells), *pairs = counters(4ull * cells), *epochs = counters(cells);
 		uint32_t order[128], last = 0;
 		for (uint64_t key = 0; key < keys; key++) {
-			order_of(key, n, order);
+			epoch_order(key, n, order);
 			for (uint32_t i = 0; i < n; i++)
 				place[i * n + order[i]]++;
 			for (uint32_t p = 0; p < 4; p++)
@@ -98,7 +97,7 @@ static void differences_of_neighbours(void **state)
 		const uint32_t n = sizes[s], keys = n < 256 ? KEYS / 2 : 1000000 / n;
 		uint32_t order[LIST_MAX], *counts = counters(n);
 		for (uint64_t key = 0; key < keys; key++) {
-			order_of(key, n, order);
+			epoch_order(key, n, order);
 			for (uint32_t i = 1; i < n; i++)
 				counts[(order[i] + n - order[i - 1]) % n]++;
 		}
@@ -128,7 +127,7 @@ static void odd_orders_as_often_as_even_ones(void **state)
 	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
 		uint32_t order[256], counts[2] = {0};
 		for (uint64_t key = 0; key < KEYS / 4; key++) {
-			order_of(key, sizes[s], order);
+			epoch_order(key, sizes[s], order);
 			counts[is_odd(order, sizes[s])]++;
 		}
 		assert_equally_likely(counts, 2, "parity of the order", sizes[s]);

@@ -238,7 +238,6 @@ static gw_status cut_row(const struct text_row *row, struct gw_text_span *fields
 	return GW_OK;
 }
 
-/* Passes over the header. */
 static void skip_header(struct text_row *row)
 {
 	if (row->format->header == GW_HEADER_YES)

@@ -103,7 +103,6 @@ static gw_status join_columns(const struct gw_import_space *space, const char *t
 	return GW_OK;
 }
 
-/* The columns of one array. */
 struct joining {
 	const struct gw_table *table;
 	struct gw_table_column *columns;

@@ -66,8 +66,7 @@ gw_status gw_import_table_format(const char *path, const struct gw_text *text, s
 		       : GW_OK;
 }
 
-/* Opens the table of a node type. */
-static gw_status open_table(struct gw_import *im, struct gw_import_space *space)
+static gw_status open_node_table(struct gw_import *im, struct gw_import_space *space)
 {
 	struct gw_table_format format = im->options->text;
 	gw_status status = gw_text_open(space->list_path, &space->list_text);
@@ -116,7 +115,7 @@ static gw_status open_ids(struct gw_import *im, struct gw_import_space *space)
 {
 	uint32_t column;
 	uint64_t *texts;
-	gw_status status = open_table(im, space);
+	gw_status status = open_node_table(im, space);
 	if (status == GW_OK)
 		status = find_id_column(space, &column);
 	if (status == GW_OK)
