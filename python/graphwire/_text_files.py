@@ -21,11 +21,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from graphwire._program import program
+from graphwire._program import logged, program, without_options
 from graphwire._scratch import descriptors
 
 _log = logging.getLogger("graphwire")
-_WARNING = re.compile(r"[-\d]+T[:.\d]+Z (?:warn|error) (.*)")  # as core/errors/log_line.c writes it
 _INSTEAD = {
     "use --header; if it is an edge, use --no-header": "pass header=True; if it is an edge, pass header=False",
     "with --no-header or --header": "with header=False or header=True",
@@ -54,7 +53,7 @@ def _in_arguments(line: str) -> str:
     line = re.sub(r"^(graphwire )?import columns: ", "", line)
     for words, instead in _INSTEAD.items():
         line = line.replace(words, instead)
-    return line
+    return without_options(line)
 
 
 def _ended(status: int, said: str) -> None:
@@ -62,8 +61,8 @@ def _ended(status: int, said: str) -> None:
     lines = [line for line in said.splitlines() if line.strip()]
     failed = lines.pop() if status and lines else f"graphwire import columns ended with {status}"
     for line in lines:
-        warned = _WARNING.match(line)
-        _log.log(logging.WARNING if warned else logging.INFO, "%s", _in_arguments(warned.group(1) if warned else line))
+        level, text = logged(line)
+        _log.log(level, "%s", _in_arguments(text))
     if status:
         raise ValueError(_in_arguments(failed))
 

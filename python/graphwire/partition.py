@@ -29,7 +29,7 @@ from graphwire._escape import escaped, escaped_names, escaped_type
 from graphwire._graph_arrays import Arrays
 from graphwire._graphs import arrays_of
 from graphwire._keywords import keywords
-from graphwire._program import ProgramError, program
+from graphwire._program import ProgramError, logged, program, without_options
 from graphwire._scratch import Scratch, descriptors
 from graphwire.chunks import Chunked
 from graphwire.tables import Tables
@@ -37,8 +37,6 @@ from graphwire.tables import Tables
 _log = logging.getLogger("graphwire")
 _CLASSES_MAX = 32  # GW_PLAN_NUMBERS_MAX of tools/partition/plan.h
 _PROGRESS = re.compile(r"(.+?) \d[^(]* of [^(]*\((\d+) %\)[^,]*, .*/s$")  # as core/system/progress.c writes it
-_LOGGED = re.compile(r"[-\d]+T[:.\d]+Z (error|warn|info|debug) ")  # as core/errors/log_line.c writes it
-_LEVELS = {"error": logging.ERROR, "warn": logging.WARNING, "info": logging.INFO, "debug": logging.DEBUG}
 
 
 def _in_arguments(line: str, names: Mapping[str, str]) -> str:
@@ -48,8 +46,7 @@ def _in_arguments(line: str, names: Mapping[str, str]) -> str:
         line = line.replace(path, names[path])
     line = re.sub(r'feature "[^"]*": (?=(node|edge) feature )', "", line)  # the option names the feature again
     line = re.sub(r"--(node-feature|node-mask|edge-feature|edges|num-nodes|name|weight): ", "", line)
-    line = line.replace("--edge-feature", "edge_features")
-    return re.sub(r"(?<![\w-])--([a-z][a-z-]*)", lambda option: option.group(1).replace("-", "_"), line)
+    return without_options(line.replace("--edge-feature", "edge_features"))
 
 
 class _Report:
@@ -70,9 +67,8 @@ class _Report:
 
     def log(self) -> None:
         if self.last:
-            logged = _LOGGED.match(self.last)
-            _log.log(_LEVELS[logged.group(1)] if logged else logging.INFO, "%s", _in_arguments(
-                self.last[logged.end():] if logged else self.last, self._names))
+            level, text = logged(self.last)
+            _log.log(level, "%s", _in_arguments(text, self._names))
 
 
 def run(words: Sequence[Any], names: Mapping[str, str] | None = None, progress: bool = False) -> None:
