@@ -2,8 +2,9 @@
  *
  *   gw_lines_put -> the ring -> a thread of its own -> write(2)
  *
- * Only that thread ever waits for the reader. gw_lines_put gives it GW_LINES_PATIENCE_MS to write the line, so that a
- * line is out when the call returns, and not lost if the program crashes next. Once that time has passed, the reader
+ * Only that thread ever waits for the reader. gw_lines_put gives it GW_LINES_PATIENCE_MS to write the line, and more
+ * while the descriptor takes lines, so that a line is out when the call returns, and not lost if the program crashes
+ * next. Once that time has passed, the reader
  * counts as stalled, and lines only join the ring, until it is empty again. Lines that find no room are counted; the
  * next line that gets through is preceded by their number.
  *
@@ -20,6 +21,7 @@
 
 #define GW_LINES_BYTES_MAX   16384 /* of one line; the rest of a longer one is cut */
 #define GW_LINES_PATIENCE_MS 10
+#define GW_LINES_LATE_MS     1000 /* the thread has at most this, while the descriptor takes lines */
 #define GW_LINES_EXIT_MS     1000
 
 /* Static, and initialized by GW_LINES. */
@@ -48,8 +50,8 @@ struct gw_lines {
 		.lock = PTHREAD_MUTEX_INITIALIZER                                                                      \
 	}
 
-/* Takes a line, with its line end. Waits for GW_LINES_PATIENCE_MS at most, and not at all while the reader is stalled.
- */
+/* Takes a line, with its line end. If the descriptor takes nothing, waits for GW_LINES_PATIENCE_MS at most, and not at
+ * all while the reader is stalled. */
 void gw_lines_put(struct gw_lines *lines, const char *line, size_t bytes);
 
 /* Waits until all lines are written, for `ms` at most. Returns 0, the errno value of the last write if that failed, or
