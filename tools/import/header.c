@@ -240,19 +240,6 @@ gw_status gw_import_header_settle(const struct gw_import_set *set)
 	return GW_OK;
 }
 
-/* Whether options give columns by name. */
-static bool columns_have_names(const struct gw_import_options *o)
-{
-	const char *const columns[] = {o->src_column, o->dst_column, o->rel_column, o->time_column};
-	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
-		struct gw_text_span span = {.at = columns[i], .bytes = columns[i] ? strlen(columns[i]) : 0};
-		uint64_t number;
-		if (columns[i] && !gw_text_span_is_id(span, &number))
-			return true;
-	}
-	return false;
-}
-
 gw_status gw_import_header_default(const struct gw_import *im, const struct gw_import_set *set,
 				   struct gw_import_file *file)
 {
@@ -268,8 +255,8 @@ gw_status gw_import_header_default(const struct gw_import *im, const struct gw_i
 	status = find_given(im, set, file);
 	if (status != GW_OK || file->matrix.what || file->delimiter)
 		goto free_all;
-	if (open && file->text_format.header == GW_HEADER_YES && !file->known_names &&
-	    !columns_have_names(im->options) && words_recur(set, file, file, fields, count))
+	if (open && file->text_format.header == GW_HEADER_YES && !file->known_names && !file->given_names &&
+	    words_recur(set, file, file, fields, count))
 		status = fail_first_row(file, "no name of a column is known, and a line below has its words as ids");
 	else if (file->text_format.header == GW_HEADER_YES)
 		status = check_names(im, set, file, fields, count);
@@ -318,7 +305,7 @@ gw_status gw_import_header_check(const struct gw_import *im, const struct gw_imp
 			       "%s, line 1: the delimiter may be a comma, a semicolon or a tab: use --delimiter",
 			       file->path);
 	/* With --header and columns by number, the user has counted them. */
-	bool named = file->known_names || im->options->text.header != GW_HEADER_YES || columns_have_names(im->options);
+	bool named = file->known_names || im->options->text.header != GW_HEADER_YES || file->given_names;
 	return file->text_format.header == GW_HEADER_YES && named ? check_width(file) : GW_OK;
 }
 

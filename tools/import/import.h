@@ -95,6 +95,7 @@ struct gw_import_file {
 	struct gw_import_matrix matrix;
 	uint32_t id_columns[3]; /* text: the columns of source ids, destination ids, relations, from 0 */
 	bool known_names;       /* the header has known names of ends */
+	bool given_names;       /* the caller names columns, so the first row is a header */
 	bool doubtful;          /* the first row may be a header or an edge */
 	bool text_ids[3];       /* whether source ids, destination ids, relations are text */
 	struct gw_import_mixed mixed[3];

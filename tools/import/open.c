@@ -47,18 +47,17 @@ static uint32_t plain_number(const char *column)
 static void set_format(const struct gw_import *im, const struct gw_import_set *set, const char *const names[5],
 		       struct gw_import_file *file)
 {
-	bool named = false;
 	for (int i = 0; i < 4; i++)
-		named |= import_is_name(names[i]);
+		file->given_names |= import_is_name(names[i]);
 	for (uint32_t i = 0; i < set->num_columns; i++)
-		named |= import_is_name(set->columns[i].column);
+		file->given_names |= import_is_name(set->columns[i].column);
 	file->text_format = im->options->text;
 	if (file->delimiter) {
 		file->text_format.delimiter = file->delimiter;
 		file->text_format.quotes = gw_table_quotes_of(file->delimiter);
 		file->text_format.header = GW_HEADER_NONE;
 	}
-	if (named && file->text_format.header == GW_HEADER_AUTO)
+	if (file->given_names && file->text_format.header == GW_HEADER_AUTO)
 		file->text_format.header = GW_HEADER_YES;
 }
 
@@ -90,8 +89,10 @@ static gw_status sniff_text(const struct gw_import *im, const struct gw_import_s
 	gw_table_sniff(&file->text, NULL, 0, &trial); /* the delimiter */
 	file->text_format.delimiter = trial.delimiter;
 	file->text_format.quotes = set->triples && trial.delimiter == '\t' ? GW_QUOTES_NONE : trial.quotes;
-	if (file->text_format.header == GW_HEADER_AUTO && has_given_name(im->options, file))
+	if (file->text_format.header == GW_HEADER_AUTO && has_given_name(im->options, file)) {
+		file->given_names = true;
 		file->text_format.header = GW_HEADER_YES;
+	}
 	gw_status status = gw_import_header_find(im, set, file, &found);
 	if (status != GW_OK || found)
 		return status;
