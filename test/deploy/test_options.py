@@ -21,7 +21,6 @@ KGE = "--path --ssh_key --ip_config --num_client_proc".split()
 
 
 def options_of(*words: str) -> set[str]:
-    """The options in a script's --help."""
     script, *more = words
     command = [sys.executable, str(TOP / f"deploy/{script}.py"), *more, "--help"]
     printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
@@ -36,7 +35,6 @@ class Tables(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        """Reads the section."""
         text = (TOP / "docs/DEPLOY.md").read_text()
         cls.section = text.split("\n## Every option against DGL's and DGL-KE's\n")[1].split("\n## ")[0]
 
