@@ -327,12 +327,13 @@ class _Csv(_Files):
 
 
 def _casts(values: Any, kind: Any) -> bool:
-    """Whether all values are of the kind."""
+    """Whether all values are of the kind. Arrow reads 0x10 as an integer, which is a word to the program."""
+    pa = arrow()
     try:
         values.cast(kind)
-    except arrow().ArrowInvalid:
+    except pa.ArrowInvalid:
         return False
-    return True
+    return kind != pa.int64() or not pa.compute.any(pa.compute.match_substring(values, "x", ignore_case=True)).as_py()
 
 
 def _folder(path: Path) -> list[Path]:

@@ -298,3 +298,21 @@ def test_files_without_rows_among_others(tmp_path):
     assert edges_of(folder) == [("1", "2"), ("3", "4"), ("5", "6")]
     with pytest.raises(ValueError, match=r"part-0\.csv.*no rows"):
         graphwire.from_tables(tmp_path / "part-0.csv")
+
+
+@pytest.mark.parametrize("value", ["0x10", "-0X1F", "0b1", "0o7", "1_0", "1d", "5f", "--5", "+-5", "5-", "1e", "\u0663",
+                                   "0x1p3", "+5", "-0", "007", "1e3", "1E+3", "1.", ".5", "inf", "-Infinity"])
+def test_spellings_of_numbers(value, tmp_path):
+    """A value of text is a number to from_tables if it is one to the program."""
+    path, folder = tmp_path / "edges.csv", tmp_path / "tables"
+    path.write_text(f"src,dst,v\n0,1,1\n1,2,{value}\n2,0,3\n")
+    folder.mkdir()
+    words = ["--from", path, "--edge-column", "v=v", "--out", tmp_path / "out", "--quiet"]
+    done = subprocess.run([PROGRAM, "import", *words], capture_output=True, text=True)
+    tables = graphwire.from_tables(path, features=["v"])
+    if done.returncode:
+        assert f'"{value}"' in done.stderr
+        with pytest.raises(TypeError, match="column v is string"):
+            tables.write(folder)
+    else:
+        tables.write(folder)
