@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import subprocess
 
 import graphwire
@@ -312,7 +313,23 @@ def test_spellings_of_numbers(value, tmp_path):
     tables = graphwire.from_tables(path, features=["v"])
     if done.returncode:
         assert f'"{value}"' in done.stderr
-        with pytest.raises(TypeError, match="column v is string"):
+        with pytest.raises(ValueError, match=re.escape(f"row 1: column v is {value!r}")):
             tables.write(folder)
     else:
         tables.write(folder)
+
+
+@pytest.mark.parametrize("role, usual, odd", [
+    ("features", "1", "x"), ("features", "1.5", "1.5.2"), ("masks", "0", "yes"), ("time", "2020-01-01", "2020-13-01"),
+    ("time", "7", "yesterday")])
+def test_an_odd_value_is_named(role, usual, odd, tmp_path):
+    """One value that is no number or time makes its column text; the error names that value."""
+    path, draw = tmp_path / "edges.csv", random.Random(7)
+    for rows in (2, 3, 1000):
+        row = draw.randrange(1, rows)
+        values = ["" if role == "features" and one < row - 1 and rows > 2 else usual for one in range(rows)]
+        values[row] = odd
+        path.write_text("src,dst,v\n" + "".join(f"{one},0,{value}\n" for one, value in enumerate(values)))
+        named = re.escape(f"{path}, row {row}: column v is {odd!r}, which has another type")
+        with pytest.raises(ValueError, match=named):
+            graphwire.from_tables(path, **{role: "v" if role == "time" else ["v"]}).write(tmp_path)
