@@ -99,8 +99,10 @@ gw_status gw_runtime_folder_lock(int folder)
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return gw_fail_errno(GW_IO, errno, "cannot lock the runtime folder");
 		if (gw_now_ns() >= end)
-			return gw_fail(GW_BUSY, "another server of this user has locked the runtime folder and does "
-						"not release it; is it stopped?");
+			return gw_fail(
+				GW_BUSY,
+				"another server of this user has locked the runtime folder and does not release it; "
+				"is it stopped?");
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	}
 	return GW_OK;

@@ -245,16 +245,16 @@ static gw_status window_check(const struct gw_replay_cache *cache, const struct 
 {
 	/* A window number of another incarnation, or 0: this server has applied nothing of the call. */
 	if (once->window != (window ? window->number : 0) && (once->window & ~(uint64_t)UINT32_MAX) == cache->life)
-		return gw_fail(GW_OUTCOME_UNKNOWN,
-			       "call %llu may have been applied or not: this client was disconnected for longer than "
-			       "its reconnect budget",
-			       (unsigned long long)once->sequence);
-	if (!window)
 		return gw_fail(
-			GW_LIMIT,
-			"the server remembers the calls of %u clients and has no place for more: it refuses this "
-			"client's calls that must not be applied twice",
-			GW_REPLAY_CLIENTS);
+			GW_OUTCOME_UNKNOWN,
+			"call %llu may have been applied or not: this client was disconnected for longer than its "
+			"reconnect budget",
+			(unsigned long long)once->sequence);
+	if (!window)
+		return gw_fail(GW_LIMIT,
+			       "the server remembers the calls of %u clients and has no place for more: "
+			       "it refuses this client's calls that must not be applied twice",
+			       GW_REPLAY_CLIENTS);
 	if (once->oldest > once->sequence || once->sequence - once->oldest >= GW_WINDOW)
 		return gw_fail(GW_INVALID, "call %llu while call %llu is open: at most %u may be open",
 			       (unsigned long long)once->sequence, (unsigned long long)once->oldest, GW_WINDOW);

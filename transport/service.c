@@ -140,8 +140,8 @@ gw_status gw_service_enter(struct gw_service *service)
 	}
 	atomic_fetch_sub(&service->counts.connections_open, 1);
 	return gw_fail(GW_LIMIT,
-		       "too many connections: the server's %u connections are in use; close some, or raise its limit "
-		       "(--connections; " GW_FILES_HINT ")",
+		       "too many connections: the server's %u connections are in use; "
+		       "close some, or raise its limit (--connections; " GW_FILES_HINT ")",
 		       service->limits.connections);
 }
 

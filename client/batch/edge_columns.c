@@ -98,8 +98,8 @@ static gw_status columns_add_weight(struct gw_client *client, struct gw_edge_col
 		return column_add(client, columns, GW_COLUMN_ALIAS, table);
 	columns->by_request = true;
 	gw_log(GW_LOG_WARN,
-	       "edge type %s: a draw by \"%s\" reads a whole list, because no alias table exists; partition the "
-	       "graph with --weight %s to make one",
+	       "edge type %s: a draw by \"%s\" reads a whole list, because no alias table exists; "
+	       "partition the graph with --weight %s to make one",
 	       client->etypes[columns->etype].name, columns->weight, columns->weight);
 	return GW_OK;
 }

@@ -162,8 +162,8 @@ static gw_status key_is_wanted(const struct tcp_client *client, const char *name
 		return gw_fail(GW_REFUSED,
 			       "%s: " WIRE_KEY_WANTED ", and the client has none; give the server's key file", name);
 	return gw_fail(GW_REFUSED,
-		       "%s: " WIRE_KEY_WANTED ", and %s does not exist: give the server's key file, or set "
-		       "XDG_RUNTIME_DIR here to the server's value",
+		       "%s: " WIRE_KEY_WANTED ", and %s does not exist: "
+		       "give the server's key file, or set XDG_RUNTIME_DIR here to the server's value",
 		       name, path);
 }
 
@@ -377,10 +377,10 @@ static gw_status hello_challenge(struct tcp_client *client, const struct wire_he
 	if (!challenge.key_wanted && client->auth.key_bytes)
 		return gw_fail(GW_REFUSED, "%s: the client has a key, but the server has none to prove", text);
 	if (!challenge.key_wanted && client->must_prove)
-		return gw_fail(GW_REFUSED,
-			       "%s: the server has no key to prove its identity: start it with a key, or "
-			       "allow it (insecure)",
-			       text);
+		return gw_fail(
+			GW_REFUSED,
+			"%s: the server has no key to prove its identity: start it with a key, or allow it (insecure)",
+			text);
 	memcpy(client->auth.server_nonce, challenge.nonce, sizeof(challenge.nonce));
 	client->auth.incarnation = challenge.incarnation;
 	uint8_t proof[WIRE_PROOF_BYTES] = {0};
