@@ -1,5 +1,5 @@
 /* Chooses the vectors at run time, and makes the sorting networks that all widths share. Nothing here fails. */
-#include "sampler/wide.h"
+#include "sampler/lanes/wide.h"
 
 #include <stdlib.h>
 #include <string.h>

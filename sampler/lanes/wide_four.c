@@ -1,5 +1,5 @@
 /* Four lanes in a vector, on every supported machine: SSE4.1 (x86-64-v2) or NEON (aarch64). */
-#include "sampler/wide.h"
+#include "sampler/lanes/wide.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
 #define WIDTH  4
@@ -140,8 +140,8 @@ VECTOR vec vec_choose(uint32_t bits, vec set, vec unset)
 }
 #endif
 
-#include "sampler/wide_kernel.h"
-#include "sampler/wide_table_kernel.h"
+#include "sampler/lanes/wide_kernel.h"
+#include "sampler/lanes/wide_table_kernel.h"
 
 TARGET uint32_t gw_wide_four(struct gw_wide *wide, uint64_t key, uint32_t fanout, bool replace,
 			     const struct gw_network *network)

@@ -3,7 +3,7 @@
  * Pairs are far more than nodes, so the map is always a hash map; a relabel whose own map is dense makes one with its
  * first batch in groups.
  */
-#include "sampler/relabel.h"
+#include "sampler/blocks/relabel.h"
 
 #define FIRST_NODES 4096 /* initial room of the map */
 #define PIECE       4096 /* nodes for which room is made at once */

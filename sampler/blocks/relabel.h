@@ -4,8 +4,8 @@
  * All node types share one map: a key is the type's first key plus the id. Every id is checked against the type's count
  * before it becomes an index, because it may come from a peer.
  */
-#ifndef GW_SAMPLER_RELABEL_H
-#define GW_SAMPLER_RELABEL_H
+#ifndef GW_SAMPLER_BLOCKS_RELABEL_H
+#define GW_SAMPLER_BLOCKS_RELABEL_H
 
 #include "core/graph/meta.h"
 #include "core/memory/idmap.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
-#include "sampler/blocks_private.h"
+#include "sampler/blocks/blocks_private.h"
 #include "sampler/lists.h"
 #include "sampler/pick.h"
 

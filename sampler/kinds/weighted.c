@@ -37,9 +37,9 @@
 #include "core/graph/weights.h"
 #include "core/numbers/rng.h"
 #include "sampler/draw.h"
-#include "sampler/weighted_exact.h"
-#include "sampler/weighted_run.h"
-#include "sampler/weighted_table.h"
+#include "sampler/kinds/weighted_exact.h"
+#include "sampler/kinds/weighted_run.h"
+#include "sampler/kinds/weighted_table.h"
 
 #define TABLE_ENTRY_BYTES 8
 

@@ -1,5 +1,5 @@
 /* Needs and picks of a round: see weighted_run.h. Fails if memory runs out. */
-#include "sampler/weighted_run.h"
+#include "sampler/kinds/weighted_run.h"
 
 #include "core/numbers/sort.h"
 

@@ -1,9 +1,9 @@
 /* The state of a batch in progress, which blocks.c and blocks_memory.c share. */
-#ifndef GW_SAMPLER_BLOCKS_PRIVATE_H
-#define GW_SAMPLER_BLOCKS_PRIVATE_H
+#ifndef GW_SAMPLER_BLOCKS_BLOCKS_PRIVATE_H
+#define GW_SAMPLER_BLOCKS_BLOCKS_PRIVATE_H
 
-#include "sampler/blocks.h"
-#include "sampler/relabel.h"
+#include "sampler/blocks/blocks.h"
+#include "sampler/blocks/relabel.h"
 
 /* The arrays of one edge type in one hop; kept from batch to batch. */
 struct gw_block_arrays {

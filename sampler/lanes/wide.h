@@ -4,8 +4,8 @@
  * lane where either happens is left to gw_pick(). So the result equals gw_pick()'s by construction, for every width of
  * vectors.
  */
-#ifndef GW_SAMPLER_WIDE_H
-#define GW_SAMPLER_WIDE_H
+#ifndef GW_SAMPLER_LANES_WIDE_H
+#define GW_SAMPLER_LANES_WIDE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,7 +11,7 @@
 
 #include "core/graph/book.h"
 #include "core/graph/part.h"
-#include "sampler/blocks_private.h"
+#include "sampler/blocks/blocks_private.h"
 #include "sampler/draw_memory.h"
 
 /* The state of one edge type in one hop. */

@@ -1,5 +1,5 @@
 /* Draws from alias tables in lanes (wide_table.h), over the vector operations that wide_kernel.h describes. */
-#include "sampler/wide_table.h"
+#include "sampler/lanes/wide_table.h"
 
 /* The column and the word of the draw w = high << 32 | low: the product w * degree, without its lowest 32 bits, is
  * high * degree + (low * degree >> 32). Its upper half is the column, its lower half the word. */

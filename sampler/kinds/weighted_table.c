@@ -6,7 +6,7 @@
  * Without a repeat, the order of the draws does not matter. Fails for a table with an edge past its list, and if memory
  * runs out.
  */
-#include "sampler/weighted_table.h"
+#include "sampler/kinds/weighted_table.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
  * The sums need O(n) time; a draw and a removal need O(log n). The memory is 8 bytes for each edge, and 16 bytes for 64
  * edges.
  */
-#ifndef GW_SAMPLER_WEIGHTED_EXACT_H
-#define GW_SAMPLER_WEIGHTED_EXACT_H
+#ifndef GW_SAMPLER_KINDS_WEIGHTED_EXACT_H
+#define GW_SAMPLER_KINDS_WEIGHTED_EXACT_H
 
 #include "core/errors/status.h"
 #include "core/graph/picks.h"

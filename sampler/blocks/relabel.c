@@ -7,7 +7,7 @@
  * the entry, and always stores the id after the list's end; the list grows by one or by nothing. Fails for an id that
  * is no node, for numbers beyond the width of the result, and if memory runs out.
  */
-#include "sampler/relabel.h"
+#include "sampler/blocks/relabel.h"
 
 #include "core/memory/alloc.h"
 #include "sampler/lists.h"

@@ -4,7 +4,7 @@
  * frequency tables", Software: Practice and Experience 24(3), 1994) over blocks of 64 weights finds the block, and a
  * scan finds the edge. Sums are below 2^95, because a list has fewer than 2^32 weights below 2^63.
  */
-#include "sampler/weighted_exact.h"
+#include "sampler/kinds/weighted_exact.h"
 
 #include "core/graph/weights.h"
 

@@ -5,7 +5,7 @@
  * vec_xor, vec_min, vec_max, vec_multiply, vec_less, vec_equal (these two return a bit per lane), and vec_choose (bits,
  * if set, if not).
  */
-#include "sampler/wide.h"
+#include "sampler/lanes/wide.h"
 
 #define INLINE static inline __attribute__((always_inline)) TARGET
 

@@ -1,5 +1,5 @@
 /* Draws from alias tables by the vectors in use, and in portable code. Nothing here fails. */
-#include "sampler/wide_table.h"
+#include "sampler/lanes/wide_table.h"
 
 #include "core/numbers/rng.h"
 

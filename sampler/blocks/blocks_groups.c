@@ -1,5 +1,5 @@
 /* Runs of a batch in groups: every neighbour gets the group of its destination before it is numbered. */
-#include "sampler/blocks_private.h"
+#include "sampler/blocks/blocks_private.h"
 
 gw_status gw_blocks_number_in_groups(struct gw_blocks *blocks, const uint32_t *of_rows, uint64_t n,
 				     const uint32_t *counts, const uint64_t *neighbours, uint64_t total, void *numbers)

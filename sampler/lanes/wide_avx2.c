@@ -70,8 +70,8 @@ VECTOR vec vec_choose(uint32_t bits, vec set, vec unset)
 	return _mm256_blendv_epi8(unset, set, chosen);
 }
 
-#include "sampler/wide_kernel.h"
-#include "sampler/wide_table_kernel.h"
+#include "sampler/lanes/wide_kernel.h"
+#include "sampler/lanes/wide_table_kernel.h"
 
 TARGET uint32_t gw_wide_avx2(struct gw_wide *wide, uint64_t key, uint32_t fanout, bool replace,
 			     const struct gw_network *network)

@@ -7,8 +7,8 @@
  * type, new sources by destination row, then by position. So the sources of a hop are a prefix of the node list, and
  * its destinations are a shorter prefix. A gw_blocks object is reused; it allocates only while its vectors still grow.
  */
-#ifndef GW_SAMPLER_BLOCKS_H
-#define GW_SAMPLER_BLOCKS_H
+#ifndef GW_SAMPLER_BLOCKS_BLOCKS_H
+#define GW_SAMPLER_BLOCKS_BLOCKS_H
 
 #include <graphwire/block.h>
 #include <graphwire/edges.h>

@@ -3,11 +3,11 @@
  *   draws ─▶ ask_draws, sixteen Philox blocks at a time ─▶ needs of the next round
  *   positions of a list ─▶ sort ─▶ finish
  */
-#ifndef GW_SAMPLER_WEIGHTED_RUN_H
-#define GW_SAMPLER_WEIGHTED_RUN_H
+#ifndef GW_SAMPLER_KINDS_WEIGHTED_RUN_H
+#define GW_SAMPLER_KINDS_WEIGHTED_RUN_H
 
 #include "sampler/draw.h"
-#include "sampler/wide_table.h"
+#include "sampler/lanes/wide_table.h"
 
 /* Blocks of draws whose columns are not known yet. */
 struct gw_weighted_ask {

@@ -1,10 +1,10 @@
 /* Draws from alias tables, sixteen lanes at once. Internal to the weighted kind (weighted.c), which defines the draws:
  * every width of vectors gives the same columns and words.
  */
-#ifndef GW_SAMPLER_WIDE_TABLE_H
-#define GW_SAMPLER_WIDE_TABLE_H
+#ifndef GW_SAMPLER_LANES_WIDE_TABLE_H
+#define GW_SAMPLER_LANES_WIDE_TABLE_H
 
-#include "sampler/wide.h"
+#include "sampler/lanes/wide.h"
 
 struct gw_table_lanes {
 	/* A list's first Philox block of two draws each, its instance's halves, its group, and a degree of at least

@@ -3,10 +3,10 @@
  *   tables at hand:  pick_at_hand
  *   entries asked:   groups_begin ─▶ groups_add, list by list ─▶ groups_end
  */
-#ifndef GW_SAMPLER_WEIGHTED_TABLE_H
-#define GW_SAMPLER_WEIGHTED_TABLE_H
+#ifndef GW_SAMPLER_KINDS_WEIGHTED_TABLE_H
+#define GW_SAMPLER_KINDS_WEIGHTED_TABLE_H
 
-#include "sampler/weighted_run.h"
+#include "sampler/kinds/weighted_run.h"
 
 #define GW_WEIGHTED_ROWS (GW_WIDE_PICKS + GW_WIDE_PICKS / 4 + 4) /* gw_weighted_draws_first() of GW_WIDE_PICKS */
 
