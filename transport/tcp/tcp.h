@@ -9,7 +9,7 @@
 #include "core/memory/queue.h"
 #include "core/system/clock.h"
 #include "transport/completions.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 #include "transport/tcp/driver/driver.h"
 #include "transport/tcp/driver/fd_passing.h"
 #include "transport/tcp/lender.h"

@@ -12,7 +12,7 @@
 #ifndef GW_TRANSPORT_TCP_CLIENT_CLIENT_PRIVATE_H
 #define GW_TRANSPORT_TCP_CLIENT_CLIENT_PRIVATE_H
 
-#include "transport/auth.h"
+#include "transport/service/auth.h"
 #include "transport/tcp/client/dest.h"
 #include "transport/tcp/tcp.h"
 #include "transport/tcp/wire.h"

@@ -2,7 +2,7 @@
 #ifndef GW_TRANSPORT_TCP_SERVER_SERVER_ANSWER_H
 #define GW_TRANSPORT_TCP_SERVER_SERVER_ANSWER_H
 
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 #include "transport/tcp/wire.h"
 #include "transport/transport.h"
 

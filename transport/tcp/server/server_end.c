@@ -1,6 +1,6 @@
 /* The end of a connection: it leaves the service, or its place among the pending clients. */
 #include "core/memory/list.h"
-#include "transport/replay_cache.h"
+#include "transport/service/replay_cache.h"
 #include "transport/tcp/server/server_private.h"
 
 void gw_tcp_pending_end(struct tcp_server *server)

@@ -17,7 +17,7 @@
 #include "core/errors/log.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
-#include "transport/replay_cache.h"
+#include "transport/service/replay_cache.h"
 #include "transport/tcp/server/server_private.h"
 
 #define PENDING_BYTES 1024u /* of input, and of output: fits a hello, a challenge and an error */

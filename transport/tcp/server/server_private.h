@@ -12,8 +12,8 @@
 #ifndef GW_TRANSPORT_TCP_SERVER_SERVER_PRIVATE_H
 #define GW_TRANSPORT_TCP_SERVER_SERVER_PRIVATE_H
 
-#include "transport/auth.h"
-#include "transport/task.h"
+#include "transport/service/auth.h"
+#include "transport/service/task.h"
 #include "transport/tcp/lender.h"
 #include "transport/tcp/server/server_answer.h"
 #include "transport/tcp/tcp.h"

@@ -8,12 +8,12 @@
  * client's repeat continues from there. One thread at a time uses a task. A task may be copied between two runs:
  * nothing points to it.
  */
-#ifndef GW_TRANSPORT_TASK_H
-#define GW_TRANSPORT_TASK_H
+#ifndef GW_TRANSPORT_SERVICE_TASK_H
+#define GW_TRANSPORT_SERVICE_TASK_H
 
 #include "core/system/clock.h"
-#include "transport/once.h"
-#include "transport/service_private.h"
+#include "transport/service/once.h"
+#include "transport/service/service_backend.h"
 
 #define GW_TASK_ROOM_NS (5 * GW_NS_PER_MS) /* pause of a task that waits for reply memory */
 #define GW_TASK_WAIT_NS (GW_NS_PER_MS)     /* pause of a task that waits for a thread, which works for microseconds */

@@ -1,6 +1,6 @@
 /* The numbering of calls that the server must not apply twice. */
-#ifndef GW_TRANSPORT_ONCE_H
-#define GW_TRANSPORT_ONCE_H
+#ifndef GW_TRANSPORT_SERVICE_ONCE_H
+#define GW_TRANSPORT_SERVICE_ONCE_H
 
 #include <stdint.h>
 

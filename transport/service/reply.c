@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 #include "transport/transport.h"
 
 #define FIRST_BYTES 4096

@@ -1,6 +1,6 @@
 /* Proof that both sides know the key, without sending the key. */
-#ifndef GW_TRANSPORT_AUTH_H
-#define GW_TRANSPORT_AUTH_H
+#ifndef GW_TRANSPORT_SERVICE_AUTH_H
+#define GW_TRANSPORT_SERVICE_AUTH_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* Checks whether memory can be a region; for static and dynamic regions. */
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 
 /* Readers load sequences and small rows as words, so the memory must be aligned for that. */
 static gw_status rows_check(const uint8_t *base, uint64_t bytes, const struct gw_region_rows *rows)

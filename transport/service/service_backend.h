@@ -1,11 +1,11 @@
-/* A service as the backends see it; transport/service.h is the view of all other code. */
-#ifndef GW_TRANSPORT_SERVICE_PRIVATE_H
-#define GW_TRANSPORT_SERVICE_PRIVATE_H
+/* A service as the backends see it; transport/service/service.h is the view of all other code. */
+#ifndef GW_TRANSPORT_SERVICE_SERVICE_BACKEND_H
+#define GW_TRANSPORT_SERVICE_SERVICE_BACKEND_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "transport/service.h"
+#include "transport/service/service.h"
 
 #define GW_SERVICE_KEY_MAX 1024
 #define GW_OP_UPGRADE      0xff00u /* asks for the data of an RDMA connection; the verbs listener answers */
@@ -20,7 +20,7 @@ struct gw_service_counts { /* updated in relaxed order, since no decision depend
 
 /* The reads of one connection. Only the thread that serves the connection writes these counters, so no two threads
  * write to one cache line. gw_service_reads_sum adds up the counters of all connections. Zero before
- * gw_service_reads_begin. transport/service_reads.c */
+ * gw_service_reads_begin. transport/service/service_reads.c */
 struct gw_service_reads {
 	_Atomic uint64_t reads, ranges, bytes;
 	bool begun;                                /* written by the same thread */
@@ -35,7 +35,7 @@ struct gw_service_upgrade {
 	void *context;
 };
 
-/* A place in the table of dynamic regions: transport/service_dynamic.c. */
+/* A place in the table of dynamic regions: transport/service/service_dynamic.c. */
 struct gw_dynamic_region_place {
 	_Atomic uint64_t users;      /* references: the publication, threads that use it, clients that pin it */
 	_Atomic uint32_t generation; /* 0: cannot be entered */
@@ -156,7 +156,7 @@ void gw_service_left(struct gw_service *service, uint64_t connection, uint32_t t
 gw_status gw_service_apply(struct gw_service *service, const struct gw_call *call, struct gw_reply *reply,
 			   uint32_t thread);
 
-/* GW_INVALID: the memory cannot be a region. transport/region_check.c */
+/* GW_INVALID: the memory cannot be a region. transport/service/region_check.c */
 gw_status gw_service_region_check(const uint8_t *base, uint64_t bytes, uint64_t slice_bytes,
 				  const struct gw_region_rows *rows);
 

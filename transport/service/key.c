@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "core/system/clock.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 
 #define KEY_FILE_BYTES_MIN 16
 #define KEY_FILE_BYTES_MAX 1024

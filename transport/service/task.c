@@ -1,8 +1,8 @@
 /* Tasks. Every backend runs its calls here, so all of them count calls, answer repeats and free deferred calls in the
  * same way. Fails with the handler's error. */
-#include "transport/task.h"
+#include "transport/service/task.h"
 
-#include "transport/replay_cache.h"
+#include "transport/service/replay_cache.h"
 
 void gw_task_begin(struct gw_task *task, struct gw_service *service, const struct gw_call *call,
 		   const struct gw_once *once, uint32_t thread, uint32_t headroom, uint64_t bytes_max)

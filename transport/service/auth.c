@@ -6,7 +6,7 @@
  * OpenSSL does not protect its locks over a fork. If another thread of the parent holds such a lock, the lock stays
  * locked in the child for ever. So OpenSSL runs under a lock of this file, and a fork waits for that lock. OpenSSL's
  * thread-local data is freed after each use, since freeing it at the thread's end takes OpenSSL's locks. */
-#include "transport/auth.h"
+#include "transport/service/auth.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>

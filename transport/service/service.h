@@ -1,13 +1,13 @@
 /* A service: what a server offers to its clients, namely identity, regions, operations, key and limits. One thread sets
  * it up before listeners use it; then it is read-only, except for atomic counters and dynamic regions. */
-#ifndef GW_TRANSPORT_SERVICE_H
-#define GW_TRANSPORT_SERVICE_H
+#ifndef GW_TRANSPORT_SERVICE_SERVICE_H
+#define GW_TRANSPORT_SERVICE_SERVICE_H
 
 #include <stdbool.h>
 
 #include "core/errors/status.h"
 #include "core/numbers/row.h"
-#include "transport/handler.h"
+#include "transport/service/handler.h"
 
 /* Regions in a hello: one for each array of a part. The bound keeps the hello's frame small, since a new client waits
  * for it. */

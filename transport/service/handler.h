@@ -1,6 +1,6 @@
 /* The interface between a backend and a handler: a call, and the reply that the handler fills. */
-#ifndef GW_TRANSPORT_HANDLER_H
-#define GW_TRANSPORT_HANDLER_H
+#ifndef GW_TRANSPORT_SERVICE_HANDLER_H
+#define GW_TRANSPORT_SERVICE_HANDLER_H
 
 #include "core/errors/status.h"
 

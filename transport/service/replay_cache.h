@@ -17,11 +17,11 @@
  * The memory is bounded: GW_REPLAY_CLIENTS clients. A client without a place may read; its numbered calls are refused.
  * A window whose calls may be repeated is never removed to make room.
  */
-#ifndef GW_TRANSPORT_REPLAY_CACHE_H
-#define GW_TRANSPORT_REPLAY_CACHE_H
+#ifndef GW_TRANSPORT_SERVICE_REPLAY_CACHE_H
+#define GW_TRANSPORT_SERVICE_REPLAY_CACHE_H
 
 #include "core/errors/status.h"
-#include "transport/once.h"
+#include "transport/service/once.h"
 
 #define GW_REPLAY_CLIENTS    4096u
 #define GW_REPLAY_REPLY_MAX  (64u << 10)                 /* a longer answer is not kept */

@@ -4,7 +4,7 @@
  *
  * A call is refused if all places belong to clients that are connected or may come back. It is also refused if memory
  * runs out. If only its reply cannot be stored, the call is applied; a repeat then learns only that it was applied. */
-#include "transport/replay_cache.h"
+#include "transport/service/replay_cache.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #include "core/memory/alloc.h"
 #include "core/numbers/rng.h"
 #include "core/system/clock.h"
-#include "transport/handler.h"
+#include "transport/service/handler.h"
 
 #define BUCKETS 1024u
 

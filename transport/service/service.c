@@ -1,7 +1,7 @@
 /* The service: set up once, then read by every backend's threads. While the service is in use, only counters, dynamic
  * regions and the replay cache change. Fails on too many regions or operations, on slices that are not a power of two,
  * and if memory runs out. */
-#include "transport/service.h"
+#include "transport/service/service.h"
 
 #include <assert.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "core/errors/status.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/rng.h"
-#include "transport/replay_cache.h"
-#include "transport/service_private.h"
+#include "transport/service/replay_cache.h"
+#include "transport/service/service_backend.h"
 
 static uint32_t or_default(uint32_t value, uint32_t otherwise)
 {
