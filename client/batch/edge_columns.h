@@ -8,7 +8,7 @@
 #define GW_CLIENT_BATCH_EDGE_COLUMNS_H
 
 #include "client/state/client.h"
-#include "sampler/blocks.h"
+#include "sampler/blocks/blocks.h"
 #include "sampler/weight_keys.h"
 
 struct gw_edge_columns {
