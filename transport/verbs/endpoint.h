@@ -3,7 +3,7 @@
 #define GW_TRANSPORT_VERBS_ENDPOINT_H
 
 #include "transport/dynamic_regions.h"
-#include "transport/tcp/tcp.h"
+#include "transport/tcp/client/client.h"
 #include "transport/verbs/handshake.h"
 #include "transport/verbs/verbs.h"
 

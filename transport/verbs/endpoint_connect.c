@@ -15,7 +15,6 @@
 #include "core/errors/log.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
-#include "transport/tcp/tcp.h"
 #include "transport/verbs/endpoint.h"
 
 #define STEP_MS  2000                   /* time limit to resolve an address or a route */

@@ -1,5 +1,4 @@
 /* An endpoint's connection over TCP: whether an answer is awaited there, and its end. */
-#include "transport/tcp/tcp.h"
 #include "transport/verbs/endpoint.h"
 
 void gw_verbs_control_wait(struct verbs_endpoint *endpoint, bool wait)

@@ -13,7 +13,6 @@
 
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
-#include "transport/tcp/tcp.h"
 #include "transport/verbs/endpoint.h"
 
 /* The keys of an open region. */

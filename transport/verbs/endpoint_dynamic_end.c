@@ -1,6 +1,5 @@
 /* Releases dynamic regions, and ends opens. */
 #include "core/memory/alloc.h"
-#include "transport/tcp/tcp.h"
 #include "transport/verbs/endpoint.h"
 
 /* Releases a withdrawn region. No read of it is in flight, and no read can begin. */

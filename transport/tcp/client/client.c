@@ -21,6 +21,7 @@
 #include "core/memory/list.h"
 #include "core/system/clock.h"
 #include "transport/tcp/client/resolve.h"
+#include "transport/tcp/socket.h"
 
 #define LIVENESS_DEFAULT_NS (30 * GW_NS_PER_SECOND)
 #define DIAL_NS             (10 * GW_NS_PER_SECOND) /* for each of several addresses if the connect has no deadline */
@@ -466,4 +467,10 @@ bool gw_tcp_clients_busy(const struct tcp_loop *loop)
 		if (client->connecting || client_queued(client) || client->closed)
 			return true;
 	return false;
+}
+
+struct tcp_copies gw_tcp_copies(struct gw_endpoint *base)
+{
+	struct tcp_client *client = (struct tcp_client *)base;
+	return (struct tcp_copies){&client->sets, &client->loop->completions, client->mapped};
 }

@@ -18,7 +18,7 @@
 #include "core/memory/alloc.h"
 #include "core/memory/list.h"
 #include "core/system/clock.h"
-#include "transport/tcp/tcp.h"
+#include "transport/tcp/server/server.h"
 
 #define ACCEPTS_MAX 64                   /* clients accepted in one turn of the listening socket */
 #define PAUSE_NS    (100 * GW_NS_PER_MS) /* pause of accepting after descriptors ran out */

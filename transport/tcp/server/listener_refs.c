@@ -1,6 +1,6 @@
 /* References to a listener: its owner, its sockets and each connection have one. */
 #include "core/memory/alloc.h"
-#include "transport/tcp/tcp.h"
+#include "transport/tcp/server/server.h"
 
 void gw_tcp_accept_drop(struct tcp_accept *accept)
 {

@@ -17,6 +17,7 @@
  * ERROR frame first. A read or request that cannot be served gets an ERROR frame, and the connection goes on.
  */
 #include "transport/tcp/server/server_private.h"
+#include "transport/tcp/socket.h"
 
 #include <errno.h>
 #include <linux/sockios.h>

@@ -15,8 +15,8 @@
 #include "transport/service/auth.h"
 #include "transport/service/task.h"
 #include "transport/tcp/lender.h"
+#include "transport/tcp/server/server.h"
 #include "transport/tcp/server/server_answer.h"
-#include "transport/tcp/tcp.h"
 
 #define SERVER_WELCOME_MAX                                                                                             \
 	(WIRE_HEADER_BYTES + sizeof(struct wire_welcome) + (size_t)GW_REGIONS_MAX * WIRE_REGION_BYTES)
