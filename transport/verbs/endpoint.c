@@ -15,7 +15,7 @@
 #include "core/memory/alloc.h"
 #include "core/memory/list.h"
 #include "core/system/clock.h"
-#include "transport/verbs/endpoint.h"
+#include "transport/verbs/endpoint_private.h"
 
 #define LIVENESS_DEFAULT_NS (30 * GW_NS_PER_SECOND)
 #define PORT_DOWN_NS        (1 * GW_NS_PER_SECOND) /* how long a local port may be down while work is open */

@@ -1,5 +1,5 @@
 /* An endpoint's connection over TCP: whether an answer is awaited there, and its end. */
-#include "transport/verbs/endpoint.h"
+#include "transport/verbs/endpoint_private.h"
 
 void gw_verbs_control_wait(struct verbs_endpoint *endpoint, bool wait)
 {

@@ -13,7 +13,7 @@
 
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
-#include "transport/verbs/endpoint.h"
+#include "transport/verbs/endpoint_private.h"
 
 /* The keys of an open region. */
 struct verbs_dynamic_keys {

@@ -1,6 +1,6 @@
 /* Releases dynamic regions, and ends opens. */
 #include "core/memory/alloc.h"
-#include "transport/verbs/endpoint.h"
+#include "transport/verbs/endpoint_private.h"
 
 /* Releases a withdrawn region. No read of it is in flight, and no read can begin. */
 static void endpoint_dynamic_release(struct verbs_endpoint *endpoint, struct gw_dynamic_region_entry *entry)

@@ -6,7 +6,7 @@
  */
 #include <stdio.h>
 
-#include "transport/verbs/endpoint.h"
+#include "transport/verbs/endpoint_private.h"
 
 void gw_verbs_connected(struct verbs_endpoint *endpoint, gw_status status)
 {

@@ -7,7 +7,7 @@
 
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
-#include "transport/verbs/endpoint.h"
+#include "transport/verbs/endpoint_private.h"
 
 static gw_status request_broken(struct verbs_endpoint *endpoint, const char *what)
 {

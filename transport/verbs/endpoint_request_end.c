@@ -1,6 +1,6 @@
 /* Ends requests: for their callers, and for the endpoint, which then has a free place. */
 #include "core/memory/alloc.h"
-#include "transport/verbs/endpoint.h"
+#include "transport/verbs/endpoint_private.h"
 
 void gw_verbs_request_complete(struct verbs_endpoint *endpoint, struct verbs_request *request, gw_status status)
 {

@@ -8,7 +8,7 @@
  *
  * Fails without a device, when the TCP listener fails, and at the locked-memory limit.
  */
-#include "transport/verbs/listener.h"
+#include "transport/verbs/listener_private.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -17,7 +17,7 @@
 #include "core/memory/alloc.h"
 #include "core/system/parallel.h"
 #include "transport/tcp/socket.h"
-#include "transport/verbs/listener.h"
+#include "transport/verbs/listener_private.h"
 
 static gw_status region_mrs_rail_of(struct verbs_listener *listener, struct rdma_cm_id *id, uint32_t *number)
 {

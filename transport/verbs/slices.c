@@ -1,7 +1,7 @@
 /* Cuts memory into slices and registers each slice as its own MR. */
 #include <errno.h>
 
-#include "transport/verbs/listener.h"
+#include "transport/verbs/listener_private.h"
 
 #define SHIFT_MIN 12u
 #define SHIFT_MAX 30u

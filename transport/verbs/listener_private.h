@@ -1,6 +1,6 @@
 /* A server over RDMA, as the server's files see it. */
-#ifndef GW_TRANSPORT_VERBS_LISTENER_H
-#define GW_TRANSPORT_VERBS_LISTENER_H
+#ifndef GW_TRANSPORT_VERBS_LISTENER_PRIVATE_H
+#define GW_TRANSPORT_VERBS_LISTENER_PRIVATE_H
 
 #include "core/memory/deadlines.h"
 #include "core/memory/queue.h"

@@ -1,6 +1,6 @@
 /* An endpoint over RDMA, as the endpoint's files see it. */
-#ifndef GW_TRANSPORT_VERBS_ENDPOINT_H
-#define GW_TRANSPORT_VERBS_ENDPOINT_H
+#ifndef GW_TRANSPORT_VERBS_ENDPOINT_PRIVATE_H
+#define GW_TRANSPORT_VERBS_ENDPOINT_PRIVATE_H
 
 #include "transport/dynamic_regions.h"
 #include "transport/tcp/client/client.h"
