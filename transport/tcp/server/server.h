@@ -58,7 +58,6 @@ void gw_tcp_listeners_renew(struct tcp_loop *loop);
 void gw_tcp_inbox_take(struct tcp_loop *loop);
 void gw_tcp_inbox_drop(struct tcp_loop *loop);
 
-/* --- listener_refs.c --- */
 void gw_tcp_listener_release(struct tcp_listener *listener);
 uint32_t gw_tcp_loop_number(const struct tcp_listener *listener, const struct tcp_loop *loop);
 void gw_tcp_accept_drop(struct tcp_accept *accept); /* for a socket that no driver has; NULL is allowed */
