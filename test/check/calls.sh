@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# calls.sh BUILD [ROOT]: checks that objects do not call each other's functions in a circle. Then each object can be read,
-# tested and changed with only the objects that it calls. Inside an object, files may call each other. Files are one
-# object if they include the same header whose name ends in _private.h, or if they lie in one folder of the third level
-# (transport/tcp/client). (test/check/circles.sh checks includes, which do not show calls if one header declares the
+# calls.sh BUILD [ROOT]: checks that source files do not call each other's functions in a circle, unless they are one
+# object. Then each object can be read, tested and changed with only the files that it calls. Files are one object if they
+# include the same header whose name ends in _private.h (test/check/private.sh), or if they lie in one folder of the third
+# level (transport/tcp/client). (test/check/circles.sh checks includes, which do not show calls if one header declares the
 # functions of several sources.) The object files of a build name the functions that they define and use. Calls by
 # pointers and uses of variables do not count. Prints circles that are not listed in `known`, and listed circles that no
 # longer exist.
@@ -12,7 +12,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 known='' # circles that are allowed, a line for each
 
-circles() { # circles BUILD ROOT: prints the files of each circle between objects, a line for each circle
+circles() { # circles BUILD ROOT: prints the files of each circle that is not one object, a line for each circle
 	local object source objects=() private=()
 	while IFS= read -r object; do
 		source=${object##*.dir/}
@@ -152,4 +152,4 @@ if [ -n "$new$gone" ]; then
 	echo "not ok - these files call each other, and are not one object"
 	exit 1
 fi
-echo "ok - no object calls another object that leads back to it, except $(sed '/^$/d' <<<"$known" | wc -l) circles that are listed"
+echo "ok - no file calls another object's file that leads back to it, except $(sed '/^$/d' <<<"$known" | wc -l) circles that are listed"
