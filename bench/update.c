@@ -97,7 +97,7 @@ static gw_status update_make_tensor(struct gw_update *a)
 	return status;
 }
 
-/* Pushes to one row, pulls it, and checks it against the formula. */
+/* A formula gives the expected row. */
 static gw_status update_check_step(struct gw_update *a)
 {
 	int64_t id = 1;

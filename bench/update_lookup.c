@@ -263,7 +263,6 @@ static void lookup_free(struct lookup *lookup)
 	gw_error_restore(&kept);
 }
 
-/* Runs all cases on this number of tensors. */
 static gw_status lookup_run_tensors(struct lookup *lookup, uint32_t tensors)
 {
 	gw_status status = GW_OK;

@@ -81,7 +81,6 @@ static gw_status paths_measure_versioned(void *context, double *figure)
 	return paths_measure(context, PATHS_VERSIONED, figure);
 }
 
-/* Checks that each region returns the rows in its memory. */
 static gw_status paths_check(struct update_paths *paths)
 {
 	struct gw_update *a = paths->update;

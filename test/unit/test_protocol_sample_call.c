@@ -125,7 +125,6 @@ static void calls_are_checked(void **state)
 	assert_int_equal(parse_bytes((const uint8_t *)&call, sizeof(call), &out), GW_OK);
 }
 
-/* Runs of groups must cover the rows, and be in the table if one exists. */
 static void groups_are_checked(void **state)
 {
 	(void)state;

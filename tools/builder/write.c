@@ -190,7 +190,6 @@ static gw_status write_offsets(struct builder_writing *w)
 	return status;
 }
 
-/* Estimates the bytes to write, for the progress bar. */
 static uint64_t expected_bytes(const struct gw_builder *builder, const struct gw_graph_meta *meta)
 {
 	uint64_t bytes = 0;

@@ -222,7 +222,6 @@ static gw_status read_feature(const struct gw_chunked *c, const char *name, cons
 	return gw_import_feature_add(c->im, &feature);
 }
 
-/* Finds the node space or edge set that the data belongs to. */
 static gw_status dgl_find_owner(const struct gw_chunked *c, const char *type, struct gw_import_feature *feature)
 {
 	char names[3][GW_NAME_MAX + 1];
