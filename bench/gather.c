@@ -266,10 +266,8 @@ int gw_bench_gather(int argc, char **argv)
 		.table = table,
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct gather_arguments, bench),
-		.doc = "Measure gathers of random rows in memory, mapped, over TCP and over RDMA, against bare loops "
-		       "of "
-		       "the same "
-		       "reads.\v"
+		.doc = "Measure gathers of random rows in memory, mapped, over TCP and over RDMA, "
+		       "against bare loops of the same reads.\v"
 		       "Examples:\n  graphwire bench gather\n  graphwire bench gather --row 1024 --transport io_uring "
 		       "--json -"};
 	struct gather_arguments *a = gw_calloc(1, sizeof(*a));

@@ -319,11 +319,10 @@ static uint64_t usual_bytes(void)
 
 int gw_bench_load(int argc, char **argv)
 {
-	static const char doc[] =
-		"Measure how fast a partition's files load into memory, with digests verified, against a bare io_uring "
-		"O_DIRECT read of the same bytes.\vExamples:\n"
-		"  graphwire bench load\n"
-		"  graphwire bench load --size 16Gi --folder /data --json load.json\n";
+	static const char doc[] = "Measure how fast a partition's files load into memory, with digests verified, "
+				  "against a bare io_uring O_DIRECT read of the same bytes.\vExamples:\n"
+				  "  graphwire bench load\n"
+				  "  graphwire bench load --size 16Gi --folder /data --json load.json\n";
 	static const struct gw_options options = {.table = table,
 						  .common = gw_bench_options,
 						  .common_offset = offsetof(struct load_arguments, bench),

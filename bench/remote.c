@@ -484,8 +484,8 @@ int gw_bench_remote(int argc, char **argv)
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct remote_arguments, bench),
 		.check = remote_check_command,
-		.doc = "Measures a client's calls to remote parts: one row, 10,000 rows, samples without "
-		       "rows.\vExamples:\n  graphwire bench remote\n"
+		.doc = "Measures a client's calls to remote parts: one row, 10,000 rows, samples without rows.\v"
+		       "Examples:\n  graphwire bench remote\n"
 		       "  graphwire bench remote --part-config parts/ \\\n"
 		       "                  --servers 10.0.0.1:30050,10.0.0.2:30050 --json -"};
 	static struct remote_arguments a = {

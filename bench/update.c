@@ -431,8 +431,8 @@ int gw_bench_update(int argc, char **argv)
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct gw_update, bench),
 		.doc = "Measures rows that change: reads, hashes, pushes, steps of training over TCP and checkpoints, "
-		       "each against the same loop without protection from torn rows.\vExamples:\n  graphwire bench "
-		       "update\n"
+		       "each against the same loop without protection from torn rows.\vExamples:\n"
+		       "  graphwire bench update\n"
 		       "  graphwire bench update --row 400 --folder /data --json -"};
 	static struct gw_update a;
 	a = (struct gw_update){.bench = {.name = "update"},

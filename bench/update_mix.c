@@ -249,8 +249,8 @@ static gw_status mix_together(struct mix *mix)
 	snprintf(title, sizeof(title), "%u clients, %llu of %llu rows, %s", MIX_CLIENTS, (unsigned long long)mix->step,
 		 (unsigned long long)mix->rows, mix->transport ? mix->transport : "memory");
 	snprintf(note, sizeof(note),
-		 "%llu of %llu rows were torn at every try and requested: %.2g; the ceiling: each client has separate "
-		 "rows",
+		 "%llu of %llu rows were torn at every try and requested: %.2g; the ceiling: "
+		 "each client has separate rows",
 		 (unsigned long long)mix->torn, (unsigned long long)mix->read, share);
 	const struct gw_bench_result result = {
 		.title = title,
@@ -305,8 +305,8 @@ static gw_status mix_hot_row(struct mix *mix)
 	snprintf(title, sizeof(title), "one row that %u clients push to, %s", MIX_CLIENTS - 1,
 		 mix->transport ? mix->transport : "memory");
 	snprintf(note, sizeof(note),
-		 "all of %llu reads in time: median %.3g us, at most %.3g us; %llu of the rows were requested; the "
-		 "ceiling: no pushes",
+		 "all of %llu reads in time: median %.3g us, at most %.3g us; %llu of the rows were requested; "
+		 "the ceiling: no pushes",
 		 (unsigned long long)mix->times, median, worst, (unsigned long long)(after - before));
 	const struct gw_bench_result result = {.title = title,
 					       .unit = "k reads/s",

@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A column that rules name has the name of its member of gw_edge_rule. Another column is stored beside the feature of
- * column `of`, in an array whose key ends in the suffix. */
+/* A column that rules name has the name of its member of gw_edge_rule. A derived column is made of the feature of
+ * column `of`; the key of its array ends in the suffix. */
 static const struct {
 	const char *name;
 	size_t member;
 	enum gw_column of;
 	const char *suffix;
-	const char *what, *option; /* of another column: what it is, and the option of "graphwire partition" for it */
+	const char *what, *option; /* of a derived column: what it is, and the option of "graphwire partition" for it */
 } rows[GW_COLUMN_COUNT] = {
 	[GW_COLUMN_ALIAS] = {.of = GW_COLUMN_WEIGHT, .suffix = ".alias", .what = "alias table", .option = "--weight"},
 	[GW_COLUMN_WEIGHT] = {.name = "weight",

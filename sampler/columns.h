@@ -30,7 +30,7 @@ gw_status gw_column_names_check(const struct gw_column_names *names);
 /* The columns that are named, as GW_COLUMN_BITs. 0: uniform sampling. */
 uint32_t gw_column_names_bits(const struct gw_column_names *names);
 
-/* The columns that rules can name, as GW_COLUMN_BITs; the others are stored beside them. */
+/* The columns that rules can name, as GW_COLUMN_BITs. Rules do not name derived columns, or the neighbours' ids. */
 uint32_t gw_columns_nameable(void);
 
 /* The name of a column in a rule: "weight"; NULL: rules cannot name it. */
@@ -55,8 +55,8 @@ gw_status gw_column_forms(const struct gw_column_names *names, const struct gw_s
 /* Fails: the feature of a column is served as mutable rows. GW_UNSUPPORTED. */
 gw_status gw_column_fail_mutable(const struct gw_column_names *names, enum gw_column column);
 
-/* For a column that is stored beside a named feature and that the graph does not have: draws read whole lists, why, and
- * what to do. NULL: another column. */
+/* Why draws read whole lists if the graph does not have this column, and what to do. NULL: the column is not derived
+ * from a named feature. */
 #define GW_COLUMN_ADVICE (2 * GW_NAME_MAX + 192)
 const char *gw_column_advice(const struct gw_column_names *names, enum gw_column column, char text[GW_COLUMN_ADVICE]);
 

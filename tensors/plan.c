@@ -103,8 +103,8 @@ gw_status gw_tensor_plan_match(const struct gw_tensor_plan *have, const struct g
 	for (uint32_t i = 0; i < have->ndim && i < GW_DIMS_MAX; i++) {
 		if (have->shape[i] != wanted->shape[i])
 			return gw_fail(GW_EXISTS,
-				       "tensor \"%s\" exists with %llu in dimension %u of its shape, not %llu: choose "
-				       "another name, or delete it",
+				       "tensor \"%s\" exists with %llu in dimension %u of its shape, not %llu: "
+				       "choose another name, or delete it",
 				       have->name, (unsigned long long)have->shape[i], i,
 				       (unsigned long long)wanted->shape[i]);
 	}

@@ -155,11 +155,10 @@ static gw_status shard_check(const struct gw_tensor_table *table, struct gw_shar
 		return status;
 	if (call->leader >> 32 == shard->leader >> 32)
 		return gw_fail(GW_NOT_FOUND, "tensor \"%s\" was deleted while it was created", shard->plan.name);
-	return gw_fail(
-		GW_NOT_FOUND,
-		"tensor \"%s\": part %u has rows of another tensor of this name, since a server ended: delete it, and "
-		"create it again",
-		shard->plan.name, gw_part_number(table->options.part));
+	return gw_fail(GW_NOT_FOUND,
+		       "tensor \"%s\": part %u has rows of another tensor of this name, since a server ended: "
+		       "delete it, and create it again",
+		       shard->plan.name, gw_part_number(table->options.part));
 }
 
 /* Finds the shard that the call names, or adds it. *dropped: a shard that is not listed any more, which the caller must

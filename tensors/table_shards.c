@@ -225,8 +225,8 @@ gw_status gw_table_take_bytes(struct gw_tensor_table *table, const char *name, c
 	uint64_t bytes_max = table->options.bytes_max;
 	if (bytes_max && (bytes > bytes_max || table->bytes > bytes_max - bytes))
 		return gw_fail(GW_NO_SPACE,
-			       "tensor \"%s\" needs %s for %s of part %u, and %s of %s for tensors are free: give its "
-			       "server more (serve --tensor-memory)",
+			       "tensor \"%s\" needs %s for %s of part %u, and %s of %s for tensors are free: "
+			       "give its server more (serve --tensor-memory)",
 			       name, gw_text_bytes(wanted, (double)bytes), what, gw_part_number(table->options.part),
 			       gw_text_bytes(left, (double)(bytes_max - table->bytes)),
 			       gw_text_bytes(all, (double)bytes_max));

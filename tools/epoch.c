@@ -107,11 +107,12 @@ static gw_status epoch_check_command(void *input)
 	if (c->check && !c->client.part_config)
 		return gw_fail(GW_INVALID, "--check compares with the folder: add --part-config");
 	if (c->check && c->client.server_count == 0)
-		return gw_fail(GW_INVALID, "--check compares what servers send with the folder; without --servers it "
-					   "compares nothing");
+		return gw_fail(
+			GW_INVALID,
+			"--check compares what servers send with the folder; without --servers it compares nothing");
 	if (c->client.transport && c->client.server_count == 0)
-		return gw_fail(GW_INVALID, "--transport chooses how servers are reached; without --servers it chooses "
-					   "nothing");
+		return gw_fail(GW_INVALID,
+			       "--transport chooses how servers are reached; without --servers it chooses nothing");
 	if (c->client.insecure && c->client.key_file)
 		return gw_fail(GW_INVALID, "--key-file and --insecure exclude each other: leave out one");
 	if (c->plan.edges && (c->plan.ntype || c->plan.one_part))

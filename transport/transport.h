@@ -37,9 +37,9 @@
 
 #include "core/errors/status.h"
 #include "transport/address.h"
-#include "transport/once.h"
 #include "transport/scheme.h"
-#include "transport/service.h"
+#include "transport/service/once.h"
+#include "transport/service/service.h"
 
 #define GW_REQUEST_BYTES_MAX (9u << 20)  /* bytes of one request: fits a tensor's longest row and its gradient */
 #define GW_REPLY_BYTES_MAX   (64u << 20) /* bytes of one reply; a backend may send it in chunks */

@@ -203,8 +203,8 @@ static void filemap_describe(struct line *line, const struct filemap_slot *slot,
 	}
 	add_text(line, ": cannot be read at byte ");
 	add_number(line, offset);
-	add_text(line, ": the disk or its file system failed, or the file was cut short: read the kernel's log, "
-		       "or copy the file again");
+	add_text(line, ": the disk or its file system failed, or the file was cut short: "
+		       "read the kernel's log, or copy the file again");
 }
 
 static void filemap_speak(const struct filemap_slot *slot, uint64_t offset)

@@ -146,8 +146,8 @@ gw_status gw_meta_check_replaceable(const char *folder, struct gw_owned **owned)
 	gw_status status = find_json(folder, &path);
 	if (status == GW_NOT_FOUND)
 		return gw_fail(GW_EXISTS,
-			       "%s: holds something other than a graph, and only a graph is replaced; choose another "
-			       "folder, or empty this one",
+			       "%s: holds something other than a graph, and only a graph is replaced; "
+			       "choose another folder, or empty this one",
 			       folder);
 	if (status == GW_OK)
 		status = gw_json_owned(folder, path + strlen(folder) + 1, GW_JSON_BYTES_MAX, &files);

@@ -20,10 +20,10 @@
 
 static gw_status bad_key(const char *key, const char *why)
 {
-	return gw_fail(GW_INVALID,
-		       "\"%.200s\": %s; keys are node/TYPE/NAME, edge/SRC__REL__DST/NAME or "
-		       "edge/SRC__REL__DST/out/NAME",
-		       key, why);
+	return gw_fail(
+		GW_INVALID,
+		"\"%.200s\": %s; keys are node/TYPE/NAME, edge/SRC__REL__DST/NAME or edge/SRC__REL__DST/out/NAME", key,
+		why);
 }
 
 /* The type whose name is the `length` bytes at text; GW_TYPE_NONE if no type has it. */
@@ -188,8 +188,7 @@ gw_status gw_meta_check_size(const struct gw_array_meta *array)
 	if (array->dtype == GW_INT8_ROW &&
 	    (array->ndim != 2 || array->shape[1] <= ROW_HEAD || array->shape[1] % 4 != 0))
 		return gw_fail(GW_INVALID,
-			       "\"%s\": an int8_row is {float32 scale, float32 offset, int8[d]}, padded to 4 "
-			       "bytes",
+			       "\"%s\": an int8_row is {float32 scale, float32 offset, int8[d]}, padded to 4 bytes",
 			       array->key);
 	return GW_OK;
 }

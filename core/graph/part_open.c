@@ -301,8 +301,7 @@ static gw_status verify_chunk(const struct chunks *chunks, uint64_t chunk, uint8
 	if (status == GW_OK && found[0] != source->digests[chunk])
 		status = gw_fail(GW_DIGEST,
 				 "%s: %s: chunk %" PRIu64 " (payload bytes %" PRIu64 " to %" PRIu64
-				 ") does not have its digest: the file was damaged or edited: copy or build it "
-				 "again",
+				 ") does not have its digest: the file was damaged or edited: copy or build it again",
 				 source->path, chunks->key, chunk, from, from + bytes);
 	gw_digester_destroy(digester);
 	return status;

@@ -16,7 +16,7 @@
 
 #include "protocol/ops.h"
 #include "test/support/line.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 #include "transport/tcp/wire.h"
 
 /* --- Large requests. --- */

@@ -20,7 +20,7 @@
 #include "test/support/every_second.h"
 #include "test/support/hop_ask.h"
 #include "test/support/must.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 
 #define SEED    51
 #define KINDS   3

@@ -5,8 +5,8 @@
 #define GW_TEST_FABRIC_SCALING_H
 
 #include "client/link/link_ops.h"
-#include "transport/tcp/client.h"
-#include "transport/tcp/server.h"
+#include "transport/tcp/client/client_private.h"
+#include "transport/tcp/server/server_private.h"
 #include "transport/verbs/endpoint.h"
 #include "transport/verbs/listener.h"
 

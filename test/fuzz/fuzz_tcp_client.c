@@ -5,7 +5,7 @@
 
 #include "core/system/clock.h"
 #include "test/fuzz/fuzz_driver.h"
-#include "transport/tcp/client.h"
+#include "transport/tcp/client/client_private.h"
 
 #define QUESTIONS 10
 

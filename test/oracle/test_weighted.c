@@ -11,7 +11,7 @@
 #include "core/numbers/dtype.h"
 #include "core/numbers/rng.h"
 #include "sampler/columns.h"
-#include "sampler/wide.h"
+#include "sampler/lanes/wide.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/weighted_bed.h"
 

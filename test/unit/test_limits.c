@@ -153,19 +153,19 @@ static void commands_raise_what_they_name(void **state)
 	(void)state;
 	assert_string_equal(gw_process_fix(GW_PROCESS_FILES, 1024, 4096, text),
 			    "ulimit -n 1024 (a unit: LimitNOFILE=1024; a container: docker run --ulimit nofile=1024)");
-	assert_string_equal(gw_process_fix(GW_PROCESS_LOCKED, UINT64_MAX, UINT64_MAX, text),
-			    "ulimit -l unlimited (a unit: LimitMEMLOCK=infinity; a container: docker run --ulimit "
-			    "memlock=-1)");
+	assert_string_equal(
+		gw_process_fix(GW_PROCESS_LOCKED, UINT64_MAX, UINT64_MAX, text),
+		"ulimit -l unlimited (a unit: LimitMEMLOCK=infinity; a container: docker run --ulimit memlock=-1)");
 	/* ulimit and limits.conf count in KiB; units and containers count in bytes. docker has no limit of addresses.
 	 */
 	assert_string_equal(gw_process_fix(GW_PROCESS_FILE_SIZE, 4097, UINT64_MAX, text),
 			    "ulimit -f 5 (a unit: LimitFSIZE=4097; a container: docker run --ulimit fsize=4097)");
 	assert_string_equal(gw_process_fix(GW_PROCESS_SPACE, UINT64_MAX, 1 << 30, text),
-			    "echo '* - as unlimited' | sudo tee /etc/security/limits.d/graphwire-as.conf, then log in "
-			    "again (a unit: LimitAS=infinity)");
+			    "echo '* - as unlimited' | sudo tee /etc/security/limits.d/graphwire-as.conf, "
+			    "then log in again (a unit: LimitAS=infinity)");
 	assert_string_equal(gw_process_fix(GW_PROCESS_THREADS, 4096, 100, text),
-			    "echo '* - nproc 4096' | sudo tee /etc/security/limits.d/graphwire-nproc.conf, then log in "
-			    "again (a unit: LimitNPROC=4096; a container: docker run --ulimit nproc=4096)");
+			    "echo '* - nproc 4096' | sudo tee /etc/security/limits.d/graphwire-nproc.conf, "
+			    "then log in again (a unit: LimitNPROC=4096; a container: docker run --ulimit nproc=4096)");
 }
 
 static void rdma_limits_of_a_device(void **state)

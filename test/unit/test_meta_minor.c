@@ -201,20 +201,20 @@ static const struct {
 	{"\"node/venue/x\": {", "\"cluster/venue/x\": {\"level\": 3}, \"node/venue/x\": {", "cluster/venue/x"},
 	{"\"node/venue/x\": {", "\"node/venue/z\": 5, \"node/venue/x\": {", "node/venue/z"},
 	{"\"node/venue/x\": {",
-	 "\"node/venue/z\": {\"file\": \"z.npy\", \"dtype\": \"float8\", \"shape\": [1], \"digest\": "
-	 "\"0123456789abcdef\"}, \"node/venue/x\": {",
+	 "\"node/venue/z\": {\"file\": \"z.npy\", \"dtype\": \"float8\", \"shape\": [1], "
+	 "\"digest\": \"0123456789abcdef\"}, \"node/venue/x\": {",
 	 "float8"},
 	{"\"node/venue/x\": {",
-	 "\"node/venue/z\": {\"file\": \"z.npy\", \"dtype\": \"int8\", \"shape\": [7, 1, 1, 1, 1, 2], \"digest\": "
-	 "\"0123456789abcdef\"}, \"node/venue/x\": {",
+	 "\"node/venue/z\": {\"file\": \"z.npy\", \"dtype\": \"int8\", \"shape\": [7, 1, 1, 1, 1, 2], "
+	 "\"digest\": \"0123456789abcdef\"}, \"node/venue/x\": {",
 	 "dimensions"},
 	{"\"node/venue/x\": {",
-	 "\"edge/paper__cites__paper/out/far\": {\"file\": \"z.npy\", \"dtype\": \"int8\", \"shape\": [7], \"digest\": "
-	 "\"0123456789abcdef\"}, \"node/venue/x\": {",
+	 "\"edge/paper__cites__paper/out/far\": {\"file\": \"z.npy\", \"dtype\": \"int8\", \"shape\": [7], "
+	 "\"digest\": \"0123456789abcdef\"}, \"node/venue/x\": {",
 	 "transposed"},
 	{"\"node/venue/x\": {",
-	 "\"node/venue/test_mask\": {\"file\": \"z.npy\", \"dtype\": \"float64\", \"shape\": [1], \"digest\": "
-	 "\"0123456789abcdef\"}, \"node/venue/x\": {",
+	 "\"node/venue/test_mask\": {\"file\": \"z.npy\", \"dtype\": \"float64\", \"shape\": [1], "
+	 "\"digest\": \"0123456789abcdef\"}, \"node/venue/x\": {",
 	 "test_mask"},
 };
 #define ADDITIONS (sizeof(additions) / sizeof(additions[0]))

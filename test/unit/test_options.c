@@ -203,8 +203,8 @@ static void values_reach_their_fields(void **state)
 {
 	(void)state;
 	struct values v = {.share = 0.5};
-	char line[] = "--small=4Ki --large 18446744073709551615 g --time_out 1k --text=a_b --colour green "
-		      "--chosen=red --quiet --out=o";
+	char line[] = "--small=4Ki --large 18446744073709551615 g --time_out 1k --text=a_b --colour green --chosen=red "
+		      "--quiet --out=o";
 	parse_line(&one_graph, line, &v);
 	assert_int_equal(v.small, 4096);
 	assert_true(v.large == UINT64_MAX);

@@ -37,9 +37,8 @@ static gw_status builder_check_counts(const struct gw_builder *builder)
 		const struct builder_ntype *type = &builder->ntypes[i];
 		if (type->count >= NODES_MAX)
 			return gw_fail(GW_LIMIT,
-				       "node type \"%s\": %llu nodes, but at most 2^40 are allowed: renumber ids that "
-				       "have gaps "
-				       "(import: --ids compact)",
+				       "node type \"%s\": %llu nodes, but at most 2^40 are allowed: "
+				       "renumber ids that have gaps (import: --ids compact)",
 				       type->name, (unsigned long long)type->count);
 	}
 	return GW_OK;

@@ -235,11 +235,10 @@ static void judge_distance(const struct gw_scheme *way, struct gw_doctor_finding
 	if (trip_ns < FAR_NS || way->local)
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_NOTE);
-	gw_doctor_costs(
-		finding,
-		"%s a round trip, and a mini-batch takes several: more mini-batches ahead (depth) hide it, as far "
-		"as the network carries their bytes",
-		gw_text_duration(trip, (double)trip_ns * 1e-9));
+	gw_doctor_costs(finding,
+			"%s a round trip, and a mini-batch takes several: more mini-batches ahead (depth) hide it, "
+			"as far as the network carries their bytes",
+			gw_text_duration(trip, (double)trip_ns * 1e-9));
 }
 
 /* Reports the server that was reached: its identity, its bytes, its figures. */

@@ -27,14 +27,12 @@ static const struct gw_option table[] = {
 #undef A
 
 static const char doc[] =
-	"Turn a Debian package index into a heterogeneous graph: package, source, maintainer; depends, recommends, "
-	"suggests, "
-	"conflicts, built-from, maintained-by, each with its reverse.\v"
+	"Turn a Debian package index into a heterogeneous graph: package, source, maintainer; "
+	"depends, recommends, suggests, conflicts, built-from, maintained-by, each with its reverse.\v"
 	"Every alternative of \"a | b\" gets an edge. A virtual package stands for all packages that provide it. "
-	"Version "
-	"constraints "
-	"and architecture qualifiers are ignored. Package features are the words of the description, hashed to 128 "
-	"float32. The label is the archive section, which nothing else in the graph contains.\n\n"
+	"Version constraints and architecture qualifiers are ignored. Package features are the words of the "
+	"description, hashed to 128 float32. The label is the archive section, "
+	"which nothing else in the graph contains.\n\n"
 	"Examples:\n"
 	"  graphwire import apt --out packages/\n"
 	"  apt-cache dumpavail | graphwire import apt --from - --out packages/\n";
@@ -55,10 +53,10 @@ static gw_status run_apt_cache(struct gw_text *text)
 	close(ends[1]);
 	if (error) {
 		close(ends[0]);
-		return gw_fail_errno(GW_NOT_FOUND, error,
-				     "apt-cache: this is not a Debian system; pass the output of apt-cache dumpavail "
-				     "from a Debian system "
-				     "with --from");
+		return gw_fail_errno(
+			GW_NOT_FOUND, error,
+			"apt-cache: this is not a Debian system; pass the output of apt-cache dumpavail from a Debian "
+			"system with --from");
 	}
 	gw_status status = gw_text_open_fd("apt-cache dumpavail", ends[0], text);
 	close(ends[0]);

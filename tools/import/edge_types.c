@@ -69,8 +69,8 @@ static gw_status is_symmetric(const struct gw_import *im, const struct gw_import
 	*out = im->options->undirected || yes;
 	if (yes && no && !im->options->undirected)
 		return gw_fail(GW_INVALID,
-			       "%s is symmetric, but %s of the same edge type is not: give each its own type, or use "
-			       "--undirected for both",
+			       "%s is symmetric, but %s of the same edge type is not: "
+			       "give each its own type, or use --undirected for both",
 			       yes->path, no->path);
 	return GW_OK;
 }

@@ -90,11 +90,10 @@ gw_status gw_import_mask_of_ids(struct gw_import *im, const struct gw_import_spa
 	if (status != GW_OK)
 		return status;
 	if (space->values && !space->list)
-		return gw_fail(
-			GW_UNSUPPORTED,
-			"%s: \"%s\" lists input ids, which were renumbered: pass a mask of bools, or the ids with "
-			"--nodes",
-			feature->source, feature->name);
+		return gw_fail(GW_UNSUPPORTED,
+			       "%s: \"%s\" lists input ids, which were renumbered: pass a mask of bools, "
+			       "or the ids with --nodes",
+			       feature->source, feature->name);
 	if (!flags && space->base)
 		return gw_fail(GW_UNSUPPORTED, "%s: \"%s\" lists ids, which count from %u in %s: pass a mask of bools",
 			       feature->source, feature->name, space->base, space->base_path);
@@ -116,8 +115,8 @@ gw_status gw_import_mask_of_ids(struct gw_import *im, const struct gw_import_spa
 				       (unsigned long long)ids[i], (unsigned long long)space->count);
 		if (mask[ids[i]]) /* most likely flags for another number of nodes */
 			return gw_fail(GW_FORMAT,
-				       "%s: \"%s\": element %llu repeats node %llu: a mask is a list of ids, or 0 or "
-				       "1 for each of the %llu nodes",
+				       "%s: \"%s\": element %llu repeats node %llu: a mask is a list of ids, "
+				       "or 0 or 1 for each of the %llu nodes",
 				       feature->source, feature->name, (unsigned long long)i,
 				       (unsigned long long)ids[i], (unsigned long long)space->count);
 		mask[ids[i]] = 1;

@@ -55,9 +55,8 @@ static gw_status read_market(const struct gw_text *text, struct gw_table_format 
 	out->base = 1;
 	if (banner_words(text, words) < BANNER_WORDS)
 		return gw_fail(GW_FORMAT,
-			       "%s, line 1: a Matrix Market file starts with \"matrix coordinate\", then the kind of "
-			       "its values "
-			       "and its symmetry",
+			       "%s, line 1: a Matrix Market file starts with \"matrix coordinate\", "
+			       "then the kind of its values and its symmetry",
 			       text->name);
 	if (!matrix_span_is(words[0], "matrix") || !matrix_span_is(words[1], "coordinate"))
 		return gw_fail(GW_UNSUPPORTED,

@@ -239,8 +239,8 @@ static gw_status label_kind(const struct gw_import_space *space, const char *nam
 		return GW_OK;
 	struct gw_text_span span = gw_text_span(space->list_text.data, texts[missing]);
 	return gw_fail(GW_FORMAT,
-		       "%s, line %llu: column %s is \"%.*s\" among numbers: the label is missing: fill it in, "
-		       "or leave out the row",
+		       "%s, line %llu: column %s is \"%.*s\" among numbers: the label is missing: "
+		       "fill it in, or leave out the row",
 		       space->list_path, (unsigned long long)gw_table_line(&space->list_table, missing), name,
 		       (int)span.bytes, span.at);
 }
@@ -305,11 +305,12 @@ static gw_status mask_words(const struct gw_import_space *space, const char *nam
 		enum mask_word word = mask_word(span);
 		*splits = i ? *splits : word > MASK_YES;
 		if (word == MASK_BAD || *splits != (word > MASK_YES))
-			return gw_fail(GW_FORMAT,
-				       "%s, line %llu: column %s is \"%.*s\": a mask is 0 or 1 in each row, or train, "
-				       "val, test, none or empty in each row",
-				       space->list_path, (unsigned long long)gw_table_line(&space->list_table, i), name,
-				       (int)(span.bytes < 40 ? span.bytes : 40), span.at);
+			return gw_fail(
+				GW_FORMAT,
+				"%s, line %llu: column %s is \"%.*s\": a mask is 0 or 1 in each row, or train, val, "
+				"test, none or empty in each row",
+				space->list_path, (unsigned long long)gw_table_line(&space->list_table, i), name,
+				(int)(span.bytes < 40 ? span.bytes : 40), span.at);
 		texts[i] = word;
 	}
 	return GW_OK;

@@ -246,10 +246,8 @@ static void report_encoding(const struct gw_import_space *space)
 		if (good == bytes)
 			continue;
 		gw_log(GW_LOG_WARN,
-		       "node type %s: a name that begins with \"%.*s\" is not UTF-8, and others may not be: names are "
-		       "stored "
-		       "byte "
-		       "for byte",
+		       "node type %s: a name that begins with \"%.*s\" is not UTF-8, and others may not be: "
+		       "names are stored byte for byte",
 		       space->name, (int)(good < 40 ? good : 40), name);
 		return;
 	}

@@ -170,15 +170,13 @@ static gw_status look_at_matrix_columns(const struct gw_import *im, const struct
 	file->matrix.swapped = src == 1;
 	if (named || src > 1 || dst != 1 - src)
 		return gw_fail(GW_INVALID,
-			       "%s: the columns of a %s matrix have no names: 1 is the row, 2 the column, 3 "
-			       "its value",
+			       "%s: the columns of a %s matrix have no names: 1 is the row, 2 the column, 3 its value",
 			       file->path, file->matrix.what);
 	if (file->matrix.skew && (set->num_columns || names[3]))
-		return gw_fail(
-			GW_UNSUPPORTED,
-			"%s: the values of a skew-symmetric matrix change sign across the diagonal: leave out the "
-			"columns, or write it as general",
-			file->path);
+		return gw_fail(GW_UNSUPPORTED,
+			       "%s: the values of a skew-symmetric matrix change sign across the diagonal: "
+			       "leave out the columns, or write it as general",
+			       file->path);
 	return GW_OK;
 }
 
@@ -199,8 +197,8 @@ static gw_status check_first_row(const struct gw_import_file *file)
 			return GW_OK; /* rows of this table differ in any case */
 	}
 	return gw_fail(GW_FORMAT,
-		       "%s, line %llu: %u column%s, but %u in the lines below: if it is a header, use "
-		       "--header; if it is an edge, use --no-header",
+		       "%s, line %llu: %u column%s, but %u in the lines below: if it is a header, use --header; "
+		       "if it is an edge, use --no-header",
 		       file->path, (unsigned long long)gw_table_line_of(text, format, 0), first, first == 1 ? "" : "s",
 		       below);
 }
@@ -292,8 +290,8 @@ static gw_status open_npz(struct gw_import *im, struct gw_import_set *set, struc
 			return gw_npz_read(npz, singles[i], &file->arrays[0]);
 	}
 	return gw_fail(GW_NOT_FOUND,
-		       "%s: no edges: no members \"src\" and \"dst\", \"edges\" or \"edge_index\", and no matrix of "
-		       "scipy.sparse.save_npz",
+		       "%s: no edges: no members \"src\" and \"dst\", \"edges\" or \"edge_index\", "
+		       "and no matrix of scipy.sparse.save_npz",
 		       file->path);
 }
 
@@ -325,10 +323,10 @@ static gw_status check_edge_arrays(struct gw_import *im, const struct gw_import_
 	if (a->ndim != 2 || (a->shape[0] != 2 && a->shape[1] != 2))
 		return gw_fail(GW_FORMAT, "%s: edges must be an array of shape [E, 2] or [2, E]", file->path);
 	if (a->shape[0] == 2 && a->shape[1] == 2 && !set->rows_key) /* chunks always have an edge in each row */
-		return gw_fail(GW_FORMAT,
-			       "%s: two edges of shape [2, 2] may be rows or columns: save the members src and dst in "
-			       "an .npz",
-			       file->path);
+		return gw_fail(
+			GW_FORMAT,
+			"%s: two edges of shape [2, 2] may be rows or columns: save the members src and dst in an .npz",
+			file->path);
 	file->rows = a->shape[1] == 2 ? a->shape[0] : a->shape[1];
 	return GW_OK;
 }
@@ -380,9 +378,8 @@ static void report_mixed(const struct gw_import_file *file, const struct gw_impo
 	if (!mixed->word.at)
 		return;
 	gw_log(GW_LOG_WARN,
-	       "%s, line %llu: \"%.*s\" is not a number, so all ids of node type %s are read as text; --ids compact "
-	       "or "
-	       "dense refuses it",
+	       "%s, line %llu: \"%.*s\" is not a number, so all ids of node type %s are read as text; "
+	       "--ids compact or dense refuses it",
 	       file->path,
 	       (unsigned long long)gw_table_line_of(&file->text, &file->text_format, (uint32_t)mixed->row + header),
 	       (int)(mixed->word.bytes < 40 ? mixed->word.bytes : 40), mixed->word.at, space->name);

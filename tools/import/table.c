@@ -369,10 +369,11 @@ bool gw_line_is_doubtful(const char *at, const char *end, const struct gw_table_
 
 gw_status gw_table_fail_doubtful(const char *name, uint64_t line)
 {
-	return gw_fail(GW_FORMAT,
-		       "%s, line %llu: it begins as a comment and has the columns of a row: delete it if it is a "
-		       "comment; if it is a row, use --comment \"\"",
-		       name, (unsigned long long)line);
+	return gw_fail(
+		GW_FORMAT,
+		"%s, line %llu: it begins as a comment and has the columns of a row: delete it if it is a comment; "
+		"if it is a row, use --comment \"\"",
+		name, (unsigned long long)line);
 }
 
 /* Counts the lines of a range, if every line is plainly a row: no line begins with a blank, a line end or one of two

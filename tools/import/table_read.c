@@ -144,8 +144,8 @@ static const char *float_text(enum gw_float_fault fault)
 	case GW_FLOAT_SMALL:
 		return "too small: it would become 0 in float32";
 	case GW_FLOAT_COARSE:
-		return "not exact in float32, which holds all whole numbers up to 2^24 only: pass the column as an "
-		       "array of another dtype";
+		return "not exact in float32, which holds all whole numbers up to 2^24 only: "
+		       "pass the column as an array of another dtype";
 	case GW_FLOAT_FITS:
 		break;
 	}
@@ -179,21 +179,22 @@ static gw_status fail_field(const char *name, uint64_t line, const struct gw_tab
 		return gw_fail(GW_FORMAT, "%s, line %llu, column %u: the %s is empty", name, (unsigned long long)line,
 			       column->index + 1, column->what);
 	if (column->is_id && !field.quoted && gw_text_span_is_missing(field, true))
+		return gw_fail(GW_FORMAT,
+			       "%s, line %llu, column %u: the %s is missing, \"%s\": leave out the row; "
+			       "if it is a name, put it in quotes, or use --ids text",
+			       name, (unsigned long long)line, column->index + 1, column->what, printable(field, text));
+	if ((column->is_id || column->is_name) && gw_text_span_is_marked(field))
 		return gw_fail(
 			GW_FORMAT,
-			"%s, line %llu, column %u: the %s is missing, \"%s\": leave out the row; if it is a name, "
-			"put it in quotes, or use --ids text",
-			name, (unsigned long long)line, column->index + 1, column->what, printable(field, text));
-	if ((column->is_id || column->is_name) && gw_text_span_is_marked(field))
-		return gw_fail(GW_FORMAT,
-			       "%s, line %llu, column %u: the %s begins with a byte order mark, as in files that were "
-			       "joined: delete the mark",
-			       name, (unsigned long long)line, column->index + 1, column->what);
+			"%s, line %llu, column %u: the %s begins with a byte order mark, as in files that were joined: "
+			"delete the mark",
+			name, (unsigned long long)line, column->index + 1, column->what);
 	if (column->is_id && column->kind == GW_COLUMN_ID && has_zeros(field))
-		return gw_fail(GW_FORMAT,
-			       "%s, line %llu, column %u: \"%s\" as %s has zeros in front, and the rows above have "
-			       "numbers: use --ids text, or dense or compact to drop the zeros",
-			       name, (unsigned long long)line, column->index + 1, printable(field, text), column->what);
+		return gw_fail(
+			GW_FORMAT,
+			"%s, line %llu, column %u: \"%s\" as %s has zeros in front, and the rows above have numbers: "
+			"use --ids text, or dense or compact to drop the zeros",
+			name, (unsigned long long)line, column->index + 1, printable(field, text), column->what);
 	const char *range = range_text(column, field);
 	if (range)
 		return gw_fail(GW_RANGE, "%s, line %llu, column %u: \"%s\" as %s is %s", name, (unsigned long long)line,
@@ -204,11 +205,11 @@ static gw_status fail_field(const char *name, uint64_t line, const struct gw_tab
 
 gw_status gw_table_fail_quote(const char *name, uint64_t line, uint32_t index)
 {
-	return gw_fail(GW_FORMAT,
-		       "%s, line %llu, column %u: a quote inside a field, or a quoted field that does not end on its "
-		       "line: such fields are not supported (a quote in quotes is \"\"; Spark: option(\"escape\", "
-		       "\"\\\"\"))",
-		       name, (unsigned long long)line, index + 1);
+	return gw_fail(
+		GW_FORMAT,
+		"%s, line %llu, column %u: a quote inside a field, or a quoted field that does not end on its line: "
+		"such fields are not supported (a quote in quotes is \"\"; Spark: option(\"escape\", \"\\\"\"))",
+		name, (unsigned long long)line, index + 1);
 }
 
 /* Whether a whole number is written as one is printed: no plus, no zeros in front, no -0. */

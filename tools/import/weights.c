@@ -85,15 +85,16 @@ static gw_status set_column(struct gw_import_set *set, const char *column)
 	for (uint32_t f = 0; f < set->num_files; f++) {
 		if (set->files[f].format != GW_FROM_TEXT)
 			return gw_fail(GW_INVALID,
-				       "%s: \"%s\" is not an edge feature (NAME or SRC:REL:DST:NAME), and only text "
-				       "has columns: pass arrays with --edge-feature",
+				       "%s: \"%s\" is not an edge feature (NAME or SRC:REL:DST:NAME), "
+				       "and only text has columns: pass arrays with --edge-feature",
 				       set->files[f].path, column);
 	}
 	if (set->weight_column && strcmp(set->weight_column, column) != 0)
-		return gw_fail(GW_INVALID,
-			       "columns %s and %s would both become the feature \"weight\": name each with "
-			       "--edge-column NAME=COLUMN, and then --weight NAME",
-			       set->weight_column, column);
+		return gw_fail(
+			GW_INVALID,
+			"columns %s and %s would both become the feature \"weight\": name each with --edge-column "
+			"NAME=COLUMN, and then --weight NAME",
+			set->weight_column, column);
 	set->weight_column = column;
 	return GW_OK;
 }

@@ -42,13 +42,14 @@ gw_status gw_metis_check_counts(uint64_t nodes, uint64_t edges, uint64_t loops, 
 {
 	if (nodes >= INT32_MAX || edges >= INT32_MAX / 2 || edges + loops >= INT32_MAX)
 		return gw_fail(GW_LIMIT,
-			       "%" PRIu64 " nodes and %" PRIu64 " edges are too many for METIS with 32-bit ids (up to "
-			       "%d nodes, and as many edges counted both ways); use --method random",
+			       "%" PRIu64 " nodes and %" PRIu64
+			       " edges are too many for METIS with 32-bit ids (up to %d nodes, "
+			       "and as many edges counted both ways); use --method random",
 			       nodes, edges + loops, INT32_MAX - 1);
 	if (constraints > GW_PLAN_CONSTRAINTS_MAX)
 		return gw_fail(GW_LIMIT,
-			       "%u constraints to balance, but METIS gets at most %u; leave out "
-			       "--balance-ntypes, or use --method random, which balances every type",
+			       "%u constraints to balance, but METIS gets at most %u; "
+			       "leave out --balance-ntypes, or use --method random, which balances every type",
 			       constraints, GW_PLAN_CONSTRAINTS_MAX);
 	return GW_OK;
 }

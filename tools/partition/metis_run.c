@@ -109,9 +109,8 @@ static gw_status judge(int wait_status, const struct shared *shared, int output)
 	last_line(output, line, sizeof(line));
 	const char *said = line[0] ? line : "no output";
 	if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL)
-		return gw_fail(GW_NO_MEMORY,
-			       "METIS was killed, probably because the machine ran out of memory; partition on "
-			       "a machine with more memory, or use --method random");
+		return gw_fail(GW_NO_MEMORY, "METIS was killed, probably because the machine ran out of memory; "
+					     "partition on a machine with more memory, or use --method random");
 	if (WIFSIGNALED(wait_status))
 		return gw_fail(GW_IO, "METIS died of signal %d (%s); try another --seed, or --method random",
 			       WTERMSIG(wait_status), said);

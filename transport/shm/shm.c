@@ -9,7 +9,7 @@
 #include "core/system/clock.h"
 #include "transport/dynamic_regions.h"
 #include "transport/mapped.h"
-#include "transport/tcp/client.h"
+#include "transport/tcp/client/client_private.h"
 
 #define LOOK_TURNS 64 /* while completions are queued, one poll in this many checks the sockets */
 

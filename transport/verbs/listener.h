@@ -4,7 +4,7 @@
 
 #include "core/memory/deadlines.h"
 #include "core/memory/queue.h"
-#include "transport/task.h"
+#include "transport/service/task.h"
 #include "transport/verbs/handshake.h"
 #include "transport/verbs/verbs.h"
 

@@ -124,8 +124,9 @@ gw_status gw_verbs_rails_find(struct verbs_listener *listener)
 	if (is_any(list->ai_addr) || gw_address_is_loopback(address))
 		status = add_all(listener);
 	else if (is_link_local(list->ai_addr))
-		status = gw_fail(GW_UNSUPPORTED, "RDMA clients do not know which of their interfaces leads "
-						 "to a link-local address; use another address");
+		status = gw_fail(GW_UNSUPPORTED,
+				 "RDMA clients do not know which of their interfaces leads to a link-local address; "
+				 "use another address");
 	else
 		status = region_mrs_add(listener, list->ai_addr);
 	freeaddrinfo(list);

@@ -43,7 +43,7 @@
 
 #include "core/memory/queue.h"
 #include "transport/completions.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 #include "transport/transport.h"
 
 extern const struct gw_transport gw_transport_verbs;
