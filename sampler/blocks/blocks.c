@@ -191,11 +191,8 @@ struct gw_draw gw_blocks_draw(const struct gw_blocks *blocks, uint32_t etype)
 		.kind = &gw_sample_uniform,
 		.groups = spec->groups,
 	};
-	if (spec->sampling && spec->sampling[etype].kind) {
-		draw.kind = spec->sampling[etype].kind;
-		draw.weight = spec->sampling[etype].weight;
-		memcpy(draw.forms, spec->sampling[etype].forms, sizeof(draw.forms));
-	}
+	if (spec->sampling && spec->sampling[etype].kind)
+		gw_draw_set(&draw, &spec->sampling[etype]);
 	return draw;
 }
 

@@ -17,13 +17,6 @@
 #include "sampler/draw.h"
 #include "sampler/exclude.h"
 
-/* How the lists of one edge type are drawn from. */
-struct gw_edge_sampling {
-	const struct gw_sampling_kind *kind; /* NULL: uniform */
-	struct gw_column_form forms[GW_COLUMN_COUNT];
-	const char *weight; /* as in gw_draw. Not copied */
-};
-
 /* The sampling to do. */
 struct gw_blocks_spec {
 	uint32_t hops;          /* 1 to GW_HOPS_MAX */

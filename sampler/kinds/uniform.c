@@ -10,6 +10,7 @@ static gw_status uniform_round(const struct gw_draw *draw, struct gw_draw_run *r
 
 const struct gw_sampling_kind gw_sample_uniform = {
 	.name = "uniform",
+	.how = "uniformly",
 	.number = GW_KIND_UNIFORM,
 	.round = uniform_round,
 };

@@ -36,7 +36,7 @@
  */
 #include "core/graph/weights.h"
 #include "core/numbers/rng.h"
-#include "sampler/draw.h"
+#include "sampler/columns.h"
 #include "sampler/kinds/weighted_exact.h"
 #include "sampler/kinds/weighted_run.h"
 #include "sampler/kinds/weighted_table.h"
@@ -46,8 +46,7 @@
 /* Names the list of an invalid weight. The error text has its position in the list. */
 static gw_status fail_list(const struct gw_weighted *w, uint32_t list, gw_status status)
 {
-	return gw_context(status, "%s, in the list of vertex %llu", w->draw->weight ? w->draw->weight : "weights",
-			  (unsigned long long)w->run->lists.vertices[list]);
+	return gw_column_context(status, w->draw, GW_COLUMN_WEIGHT, w->run->lists.vertices[list]);
 }
 
 /* All positive edges of a list. */
@@ -201,6 +200,7 @@ static gw_status weighted_check(const struct gw_draw *draw)
 
 const struct gw_sampling_kind gw_sample_weighted = {
 	.name = "weighted",
+	.how = "by weight",
 	.number = 2,
 	.columns = GW_COLUMN_BIT(GW_COLUMN_ALIAS) | GW_COLUMN_BIT(GW_COLUMN_WEIGHT),
 	.check = weighted_check,

@@ -185,8 +185,7 @@ static void client_ready(struct tcp_io *io)
 		dial_next(client);
 		return;
 	}
-	struct wire_hello hello = {
-		.magic = WIRE_MAGIC, .version = WIRE_VERSION, .key_offered = client->auth.key_bytes != 0};
+	struct wire_hello hello = {.versions = WIRE_VERSIONS, .key_offered = client->auth.key_bytes != 0};
 	memcpy(hello.nonce, client->auth.client_nonce, sizeof(hello.nonce));
 	memcpy(hello.client_uuid, client->auth.client_uuid, sizeof(hello.client_uuid));
 	hello.budget_ns = client->budget_ns;
@@ -276,7 +275,6 @@ static gw_status client_create(struct tcp_loop *loop, const struct gw_connect_op
 	client->budget_ns = options->budget_ns;
 	client->connect_deadline_ns = options->deadline_ns ? options->deadline_ns : GW_NO_DEADLINE;
 	client->liveness_ns = options->liveness_ns ? options->liveness_ns : LIVENESS_DEFAULT_NS;
-	client->auth.version = WIRE_VERSION;
 	client->must_prove = options->must_prove;
 	if (options->key) {
 		memcpy(client->key, options->key, options->key_bytes);

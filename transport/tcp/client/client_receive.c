@@ -370,7 +370,7 @@ static gw_status hello_challenge(struct tcp_client *client, const struct wire_he
 	gw_tcp_client_name(client, text);
 	if (header->type != WIRE_CHALLENGE)
 		return receive_broken(client, "no challenge after the hello");
-	gw_status status = gw_wire_challenge(body, header->bytes, &challenge);
+	gw_status status = gw_wire_challenge(body, header->bytes, &challenge, &client->auth.version);
 	if (status != GW_OK)
 		return gw_context(status, "%s", text);
 	if (challenge.key_wanted && !client->auth.key_bytes)

@@ -9,8 +9,9 @@
  * sockets and never complete a hello: its own hello takes one round trip only. Each loop has a share of the limit for
  * its own pending clients.
  *
- * Fails on another version, a wrong key, a full server, and if memory runs out. The client gets each reason in an ERROR
- * frame if it has sent a valid hello, since other programs do not understand such a frame.
+ * Fails without a common version, on a wrong key, a full server, and if memory runs out. The client gets each reason in
+ * an ERROR frame if it has sent a valid hello, since other programs do not understand such a frame. If no version is
+ * common, a CHALLENGE says so.
  */
 #include <string.h>
 
@@ -53,15 +54,15 @@ gw_status gw_tcp_pending_begin(struct tcp_server *server)
 static void take_hello(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
 {
 	struct wire_hello hello = {0};
-	struct wire_challenge challenge = {.magic = WIRE_MAGIC,
-					   .version = WIRE_VERSION,
+	struct wire_challenge challenge = {.versions = WIRE_VERSIONS,
 					   .key_wanted = server->service->key_bytes != 0,
 					   .incarnation = server->service->identity.incarnation};
 	struct wire_header answer_header = {.bytes = sizeof(challenge), .type = WIRE_CHALLENGE};
-	gw_status status = header->type == WIRE_HELLO ? gw_wire_hello(body, header->bytes, &hello)
-						      : gw_fail(GW_PROTOCOL, "a %s frame before the hello",
-								gw_wire_type_name(header->type));
-	if (status == GW_VERSION) { /* send this version, in a form that every version reads */
+	gw_status status =
+		header->type == WIRE_HELLO
+			? gw_wire_hello(body, header->bytes, &hello, &server->auth.version)
+			: gw_fail(GW_PROTOCOL, "a %s frame before the hello", gw_wire_type_name(header->type));
+	if (status == GW_VERSION) { /* send this side's versions, in a form that every version reads */
 		gw_tcp_server_answer(server, &answer_header, &challenge);
 		gw_tcp_server_refuse(server, GW_OK);
 		return;
@@ -80,7 +81,6 @@ static void take_hello(struct tcp_server *server, const struct wire_header *head
 	}
 	server->auth.key = server->service->key;
 	server->auth.key_bytes = server->service->key_bytes;
-	server->auth.version = WIRE_VERSION;
 	server->auth.incarnation = challenge.incarnation;
 	memcpy(server->auth.client_nonce, hello.nonce, sizeof(hello.nonce));
 	memcpy(server->auth.client_uuid, hello.client_uuid, sizeof(hello.client_uuid));
