@@ -12,7 +12,7 @@
 
 #include "bench/sample_bed.h"
 #include "core/system/parallel.h"
-#include "sampler/wide.h"
+#include "sampler/lanes/wide.h"
 
 struct sample_arguments {
 	struct gw_bench bench;

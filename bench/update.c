@@ -30,7 +30,7 @@
 #include "bench/fio.h"
 #include "bench/place.h"
 #include "bench/row_bed.h"
-#include "bench/update.h"
+#include "bench/update_private.h"
 #include "core/files/staging.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/digest.h"

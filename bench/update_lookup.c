@@ -16,7 +16,7 @@
 
 #include "bench/bare_rows.h"
 #include "bench/place.h"
-#include "bench/update.h"
+#include "bench/update_private.h"
 #include "client/state/client.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"

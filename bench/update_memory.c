@@ -1,5 +1,5 @@
 /* The parts of graphwire bench update that need no servers: reads, hashes and pushes in memory. See update.c. */
-#include "bench/update.h"
+#include "bench/update_private.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 
 #include "bench/bare_rows.h"
 #include "bench/row_bed.h"
-#include "bench/update.h"
+#include "bench/update_private.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 

@@ -335,9 +335,7 @@ static gw_status loader_take_rules(struct gw_loader *loader, const struct gw_edg
 	for (uint32_t e = 0; e < etypes && status == GW_OK; e++) {
 		const struct gw_edge_columns *columns;
 		status = gw_edge_columns_find(loader->client, e, &rules[e], &columns);
-		copies[e] = rules[e];
-		if (columns && rules[e].weight)
-			copies[e].weight = columns->weight;
+		copies[e] = columns ? gw_column_names_rule(&columns->names) : (struct gw_edge_rule){0};
 	}
 	loader->spec.rules = copies;
 	return status;

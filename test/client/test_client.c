@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "core/numbers/rng.h"
-#include "sampler/wide.h"
+#include "sampler/lanes/wide.h"
 #include "test/support/client_setup.h"
 
 #define SCALE SETUP_SCALE

@@ -16,7 +16,7 @@
 
 #include "protocol/ops.h"
 #include "test/support/line.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 #include "transport/tcp/wire.h"
 
 /* --- Large requests. --- */
@@ -204,9 +204,9 @@ static void other_programs_are_named(void **state)
 		struct wire_header header;
 		struct wire_challenge challenge;
 	} version = {.header = {.bytes = sizeof(struct wire_challenge), .type = WIRE_CHALLENGE},
-		     .challenge = {.magic = WIRE_MAGIC, .version = 99}};
+		     .challenge = {.versions = {WIRE_MAGIC, 99, 99}}};
 	open_to_program(&version, sizeof(version), LONG_MS, GW_VERSION, "99");
-	version.challenge = (struct wire_challenge){.magic = 1, .version = WIRE_VERSION};
+	version.challenge = (struct wire_challenge){.versions = {1, WIRE_VERSION, WIRE_OLDEST}};
 	open_to_program(&version, sizeof(version), LONG_MS, GW_PROTOCOL, "127.0.0.1:");
 	const char *http = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
 	open_to_program(http, strlen(http), LONG_MS, GW_PROTOCOL, "127.0.0.1:");

@@ -18,7 +18,7 @@
 #include "core/numbers/rng.h"
 #include "protocol/ops.h"
 #include "test/support/striped.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 
 #define PARTS 2
 

@@ -15,7 +15,7 @@
 #include "protocol/ops.h"
 #include "test/support/client_setup.h"
 #include "tools/builder/builder.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 
 #define AUTHORS (SETUP_SCALE / 2)
 

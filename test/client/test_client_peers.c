@@ -19,7 +19,7 @@
 #include "protocol/ops.h"
 #include "test/support/line.h"
 #include "test/support/must.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 #include "transport/tcp/wire.h"
 
 /* --- Servers that are stuck. --- */

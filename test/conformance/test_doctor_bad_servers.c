@@ -102,7 +102,7 @@ static void *be_other_program(void *argument)
 {
 	const struct program *program = argument;
 	for (int fd; (fd = gw_fake_accept(program->listener)) >= 0; close(fd)) {
-		const struct wire_challenge challenge = {.magic = WIRE_MAGIC, .version = program->version};
+		const struct wire_challenge challenge = {.versions = {WIRE_MAGIC, program->version, program->version}};
 		struct wire_header header;
 		uint8_t body[256];
 		if (!program->version)

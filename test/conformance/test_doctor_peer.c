@@ -15,8 +15,8 @@
 #include "test/support/doctor_ask.h"
 #include "test/support/doctor_host.h"
 #include "test/support/transport_bed.h"
-#include "transport/replay_cache.h"
-#include "transport/service_private.h"
+#include "transport/service/replay_cache.h"
+#include "transport/service/service_backend.h"
 
 #define BYTES (256u << 10)
 

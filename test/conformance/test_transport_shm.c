@@ -133,7 +133,7 @@ static int connect_by_hand(const struct gw_address *address, int *memory)
 {
 	struct wire_header header;
 	struct wire_challenge challenge;
-	struct wire_hello hello = {.magic = WIRE_MAGIC, .version = WIRE_VERSION};
+	struct wire_hello hello = {.versions = WIRE_VERSIONS};
 	uint8_t proof[WIRE_PROOF_BYTES] = {0}, bytes[8192];
 	int fd;
 	assert_int_equal(gw_shm_dial(address, &fd), GW_OK);
@@ -345,7 +345,7 @@ static void lie_to(int listener, enum lie lie)
 	struct wire_header header;
 	struct wire_hello hello;
 	uint8_t proof[WIRE_PROOF_BYTES];
-	struct wire_challenge challenge = {.magic = WIRE_MAGIC, .version = WIRE_VERSION};
+	struct wire_challenge challenge = {.versions = WIRE_VERSIONS};
 	struct {
 		struct wire_welcome head;
 		struct wire_region region;

@@ -16,7 +16,8 @@
 #include "core/system/clock.h"
 #include "test/support/fake_peer.h"
 #include "test/support/transport_bed.h"
-#include "transport/tcp/client.h"
+#include "transport/tcp/client/client_private.h"
+#include "transport/tcp/socket.h"
 
 #define LONG_BYTES   300000u
 #define LONGER_BYTES 400000u

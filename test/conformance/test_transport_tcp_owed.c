@@ -14,7 +14,7 @@
 #include "test/support/alloc_fault.h"
 #include "test/support/fake_peer.h"
 #include "test/support/transport_bed.h"
-#include "transport/tcp/client.h"
+#include "transport/tcp/client/client_private.h"
 
 #define REGION (GW_REGIONS_MAX + 3)
 

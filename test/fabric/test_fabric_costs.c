@@ -151,7 +151,7 @@ static void expect_records(struct bill *bill, uint32_t hop, uint32_t ntype)
 	}
 }
 
-/* The table entries of weighted draws with replacement: the columns by the law in sampler/weighted.c. */
+/* The table entries of weighted draws with replacement: the columns by the law in sampler/kinds/weighted.c. */
 static void expect_table(struct bill *bill, uint32_t hop, const struct gw_block_edges *edges, uint32_t part)
 {
 	const struct gw_adjacency *lists = adjacency_of(bill, edges->etype, part);

@@ -19,7 +19,7 @@
 #include "test/fabric/fabric.h"
 #include "test/support/transport_bed.h"
 #include "test/support/verbs_one.h"
-#include "transport/tcp/server.h"
+#include "transport/tcp/server/server_private.h"
 
 #define CLIENTS_MAX 256
 #define FEW         8 /* clients that an event without a deadline may touch: itself, and neighbours in four lists */

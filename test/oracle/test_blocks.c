@@ -10,9 +10,9 @@
 
 #include "core/graph/part.h"
 #include "core/numbers/rng.h"
-#include "sampler/blocks.h"
-#include "sampler/relabel.h"
-#include "sampler/wide.h"
+#include "sampler/blocks/blocks.h"
+#include "sampler/blocks/relabel.h"
+#include "sampler/lanes/wide.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/slow_sample.h"
 #include "test/support/uniform_picks.h"

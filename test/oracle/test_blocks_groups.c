@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "core/numbers/rng.h"
-#include "sampler/blocks.h"
-#include "sampler/relabel.h"
+#include "sampler/blocks/blocks.h"
+#include "sampler/blocks/relabel.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/slow_sample.h"
 #include "test/support/uniform_picks.h"

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "transport/service.h"
+#include "transport/service/service.h"
 
 #define BUFFER_BYTES 65536
 #define POLL_MS      2

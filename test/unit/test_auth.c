@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "test/support/fork_midst.h"
-#include "transport/auth.h"
+#include "transport/service/auth.h"
 
 static uint8_t key[40];
 

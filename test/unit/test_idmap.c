@@ -12,7 +12,8 @@
 
 #define IDS 5000u
 
-/* Returns the id's number. A new id gets `number`, and *is_new is true: the branch that sampler/relabel.c avoids. */
+/* Returns the id's number. A new id gets `number`, and *is_new is true: the branch that sampler/blocks/relabel.c
+ * avoids. */
 static uint32_t dense_put(struct gw_dense_map *map, uint64_t id, uint32_t number, bool *is_new)
 {
 	uint64_t entry = map->entries[id];

@@ -16,7 +16,7 @@
 
 #include "core/files/staging.h"
 #include "test/support/scratch.h"
-#include "transport/service.h"
+#include "transport/service/service.h"
 
 #define NOBODY 65534
 

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "test/support/alloc_fault.h"
-#include "transport/replay_cache.h"
-#include "transport/service_private.h"
+#include "transport/service/replay_cache.h"
+#include "transport/service/service_backend.h"
 
 static void uuid_of(uint32_t number, uint8_t uuid[16])
 {

@@ -11,7 +11,7 @@
 
 #include "test/support/must.h"
 #include "transport/prefetch.h"
-#include "transport/tcp/server_answer.h"
+#include "transport/tcp/server/server_answer.h"
 
 #define ROWS      3
 #define ROW_BYTES 1000

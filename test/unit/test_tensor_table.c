@@ -16,7 +16,7 @@
 #include "test/support/graph_fixture.h"
 #include "test/support/must.h"
 #include "test/support/part_files.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 
 #define ROUNDS  20
 #define TENSORS 3

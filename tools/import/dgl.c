@@ -8,7 +8,7 @@
  * The keys are those of DGL's guide, 7.1 "Data Preprocessing", and of DGL's older tools (counts for each chunk). Files
  * are relative to the JSON's folder. Parquet chunks are refused by name. Every error names the file and the key.
  */
-#include "tools/import/dgl.h"
+#include "tools/import/dgl_private.h"
 
 #include <stdio.h>
 #include <string.h>

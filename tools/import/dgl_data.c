@@ -11,7 +11,7 @@
 
 #include "core/memory/alloc.h"
 #include "core/memory/vec.h"
-#include "tools/import/dgl.h"
+#include "tools/import/dgl_private.h"
 #include "tools/import/numbers.h"
 
 static gw_status check_chunk(const struct gw_chunked *c, const struct gw_npy *first, const struct gw_npy *npy,
