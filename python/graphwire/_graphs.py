@@ -17,9 +17,9 @@ from typing import Any, Optional
 import numpy as np
 
 from graphwire import _names, _rows
+from graphwire._caller import level_of_the_caller
 from graphwire._graph_arrays import HOMOGENEOUS, Arrays, Canonical
 from graphwire._pyg_data import of_pyg
-from graphwire.ranks import level_of_the_caller
 
 _INTERNAL = ("_ID", "_TYPE")  # columns that DGL adds
 

@@ -18,8 +18,8 @@ from typing import Any, Optional
 import numpy as np
 
 from graphwire import _frames, _rows
+from graphwire._caller import level_of_the_caller
 from graphwire._graph_arrays import HOMOGENEOUS, Arrays
-from graphwire.ranks import level_of_the_caller
 
 _MATRICES = ("adj_t", "adj")
 _COUNTS = ("num_nodes", "num_edges")

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from graphwire import _arrays
+from graphwire._caller import level_of_the_caller
 
 WAIT_SECONDS = 25.0  # how long the other ranks have to begin their loops; then every rank knows the result within 30 s
 LEAVE_SECONDS = 3.0  # how long they have to read the result, before an error ends the process that has the store
@@ -243,14 +244,6 @@ def _counts_in_words(counts: list[int]) -> str:
         by_count.setdefault(count, []).append(rank)
     return ", ".join(f"{count} step{'' if count == 1 else 's'} on {_ranks_in_words(ranks)}"
                      for count, ranks in sorted(by_count.items(), reverse=True)[:8])
-
-
-def level_of_the_caller() -> int:
-    """The stacklevel of the first frame outside of this package, so that a warning names the caller's line."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("graphwire."):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 class Steps:

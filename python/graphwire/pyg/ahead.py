@@ -21,6 +21,7 @@ from torch.utils.data import DataLoader
 from torch_geometric.sampler.base import SubgraphType
 
 from graphwire._arrays import Lease, ids_array
+from graphwire._caller import level_of_the_caller
 from graphwire._eager import eager
 from graphwire._keywords import keywords, suggestion
 from graphwire._loops import END, Loop, keeps, repeatable
@@ -33,7 +34,6 @@ from graphwire.pyg.orders import index_batches
 from graphwire.pyg.sampled import Output, Sampled
 from graphwire.pyg.sampler import NeighborSampler
 from graphwire.pyg.sources import Source, store_of
-from graphwire.ranks import level_of_the_caller
 from graphwire.seeds import NodeSeeds
 
 DEPTH = 3  # batches under way behind the next one: four in all, as graphwire.NodeLoader has by default

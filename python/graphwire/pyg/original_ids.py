@@ -20,11 +20,11 @@ from typing import Any
 import torch
 
 from graphwire import _arrays, _checks
+from graphwire._caller import level_of_the_caller
 from graphwire._native import GraphwireError, InvalidError, NotFoundError, OutOfRangeError
 from graphwire.edge_ids import EdgeIds
 from graphwire.graph import Graph
 from graphwire.pyg.fetched import ORIGINAL
-from graphwire.ranks import level_of_the_caller
 
 CHUNK = 1 << 18  # original ids that are read at once
 CHECKED_MAX = 1 << 24  # of types with more nodes, equal original ids are noticed at a look-up only

@@ -24,6 +24,7 @@ from torch_geometric.data import EdgeAttr, TensorAttr
 from torch_geometric.data.graph_store import EdgeLayout
 
 from graphwire import _arrays
+from graphwire._caller import level_of_the_caller
 from graphwire._index import RowIndex
 from graphwire._keywords import keywords
 from graphwire._native import GraphwireError, NotFoundError
@@ -31,7 +32,6 @@ from graphwire.graph import Feature, Graph
 from graphwire.pyg.names import check_names
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.subgraph import triple
-from graphwire.ranks import level_of_the_caller
 from graphwire.tensor import Tensor
 
 Names = Union[str, Sequence[str], Mapping[str, str]]

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 
 import graphwire
+from graphwire._caller import level_of_the_caller
 from graphwire.dgl.types import Canonical
 from graphwire.edge_ids import EdgeIds
-from graphwire.ranks import level_of_the_caller
 
 _warned = False
 
