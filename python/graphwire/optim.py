@@ -22,12 +22,13 @@ from weakref import ref
 import torch
 import torch.distributed as dist
 
-from graphwire import _arrays, _checks
-from graphwire._arrays import Ids
-from graphwire._keywords import keywords
-from graphwire._opened import Etype
-from graphwire.graph import Graph
-from graphwire.tensor import Initial, Tensor, check_optimizer, shared
+from graphwire._base import arrays as _arrays
+from graphwire._base import checks as _checks
+from graphwire._base.arrays import Ids
+from graphwire._base.keywords import keywords
+from graphwire._base.opened import Etype
+from graphwire._graph.graph import Graph
+from graphwire._graph.tensor import Initial, Tensor, check_optimizer, shared
 
 
 @keywords

@@ -13,7 +13,7 @@ import graphwire
 import pytest
 import torch
 import torch_geometric.loader as pyg
-from graphwire._arrays import Lease
+from graphwire._base.arrays import Lease
 from graphwire.pyg import LinkNeighborLoader, NeighborLoader, NeighborSampler, ahead, from_pyg, stores
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.nn import GraphSAGE

@@ -10,7 +10,7 @@ import sys
 import graphwire
 import pytest
 from conftest import TOP
-from graphwire._keywords import suggestion
+from graphwire._base.keywords import suggestion
 
 MODULES = ["graphwire", "graphwire.nn", "graphwire.optim", "graphwire.datasets", "graphwire.fetch", "graphwire.pyg",
            "graphwire.dgl", "graphwire.dgl.distributed", "graphwire.dgl.distributed.optim",

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import arrays_of_hetero
-from graphwire import _native
+from graphwire._base import native as _native
 
 
 def edges_by_id(graph):
@@ -315,7 +315,7 @@ def test_no_array_is_a_copy(rmat):
     batch = graphwire.sample(rmat, range(100), [5], features="feat")
     lease = weakref.ref(batch._lease)
     x = batch.x
-    assert x.data_ptr() == int(graphwire._native.ffi.cast("uintptr_t", batch._lease.minibatch.rows[0]))
+    assert x.data_ptr() == int(graphwire._base.native.ffi.cast("uintptr_t", batch._lease.minibatch.rows[0]))
     del batch
     gc.collect()
     assert lease() is not None

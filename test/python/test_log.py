@@ -12,7 +12,8 @@ import time
 
 import graphwire
 import pytest
-from graphwire import _log, _native
+from graphwire._base import log as _log
+from graphwire._base import native as _native
 
 LINES_OF_OPEN = 4  # at INFO, a standalone client logs two lines for each of the two parts
 
@@ -245,7 +246,8 @@ END = """
 import logging, sys, threading, time
 logging.basicConfig(level="INFO", format="%(message)s")
 import graphwire
-from graphwire import _log, _native
+from graphwire._base import log as _log
+from graphwire._base import native as _native
 
 class Raises(logging.Handler):
     def emit(self, record):

@@ -14,8 +14,8 @@ import threading
 import graphwire
 import pytest
 import torch
-from graphwire import _native
-from graphwire._loops import END, Loop
+from graphwire._base import native as _native
+from graphwire._train.loops import END, Loop
 
 SEEDS, BATCH = 500, 50
 STEPS = SEEDS // BATCH

@@ -12,7 +12,8 @@ import graphwire
 import numpy as np
 import pytest
 from conftest import PROGRAM
-from graphwire import _narrow, _rows
+from graphwire._files import narrow as _narrow
+from graphwire._files import rows as _rows
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -198,7 +199,7 @@ def test_labels_of_frames(values, right, tmp_path):
 
 def test_labels_of_several_batches(tmp_path, monkeypatch):
     """The whole column decides whether labels that are floats are integers."""
-    monkeypatch.setattr(graphwire._tables, "BATCH_ROWS", 2)
+    monkeypatch.setattr(graphwire._files.table_kinds, "BATCH_ROWS", 2)
     for last, kind in ((3.0, np.int64), (3.5, np.float64)):
         nodes = {"id": [0, 1, 2, 3], "y": [1.0, 2.0, 0.0, last]}
         with partition(graphwire.from_tables(ENDS, nodes, labels="y"), tmp_path / str(last)) as graph:

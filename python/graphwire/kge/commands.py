@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Callable, Optional
 
-from graphwire import _checks
-from graphwire._native import GraphwireError
-from graphwire._program import ProgramError
-from graphwire._scratch import Scratch
+from graphwire._base import checks as _checks
+from graphwire._base.native import GraphwireError
+from graphwire._base.program import ProgramError
+from graphwire._base.scratch import Scratch
 from graphwire.kge import dictionaries, flags
 from graphwire.kge.data import BUILT_IN, DataError, Dataset, Dictionaries, Sink, load
 

@@ -20,8 +20,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Optional
 
-from graphwire import _digest
-from graphwire._reading import reading
+from graphwire._files import digest as _digest
+from graphwire._files.reading import reading
 from graphwire.kge.data import (
     DataError,
     Dataset,

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn, Optional
 
-from graphwire import _checks
+from graphwire._base import checks as _checks
 from graphwire.kge.losses import GENRES
 from graphwire.kge.models import NAMES
 

@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphwire import _digest
-from graphwire._reading import reading
+from graphwire._files import digest as _digest
+from graphwire._files.reading import reading
 from graphwire.kge.data import DataError, is_there, warn, whole, written
 from graphwire.kge.dictionaries import ARRAYS, digests, read_config, write_sealed
 from graphwire.kge.models import Model, Relations, make

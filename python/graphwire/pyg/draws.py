@@ -12,11 +12,11 @@ from typing import Any, Union
 from torch_geometric.sampler import NumNeighbors
 from torch_geometric.sampler.base import SubgraphType
 
-from graphwire import _checks
-from graphwire.fanouts import check_hops, count
-from graphwire.graph import Graph
+from graphwire._base import checks as _checks
+from graphwire._graph.fanouts import check_hops, count
+from graphwire._graph.graph import Graph
+from graphwire._graph.weights import Weight, weights_of
 from graphwire.pyg.subgraph import triple
-from graphwire.weights import Weight, weights_of
 
 Counts = Union[NumNeighbors, Sequence[int], Mapping[Any, Sequence[int]]]
 

@@ -18,19 +18,19 @@ from typing import Any, Callable
 import torch
 import torch_geometric.loader as pyg
 
-from graphwire import _checks
-from graphwire._eager import eager
-from graphwire._keywords import keywords
-from graphwire._loops import END, Loop, keeps
-from graphwire._native import DeadlineError, PeerError
-from graphwire.held_out import pair_of
+from graphwire._base import checks as _checks
+from graphwire._base.eager import eager
+from graphwire._base.keywords import keywords
+from graphwire._base.native import DeadlineError, PeerError
+from graphwire._graph.held_out import pair_of
+from graphwire._train.loops import END, Loop, keeps
+from graphwire._train.ranks import Steps
 from graphwire.pyg.attempts import Attempt, Collates
 from graphwire.pyg.input_nodes import parts_of as parts_of_nodes
 from graphwire.pyg.links import parts_of as parts_of_links
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.sampler import NeighborSampler
 from graphwire.pyg.stores import FeatureStore
-from graphwire.ranks import Steps
 
 
 class Epoch(Loop):

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from graphwire._keywords import keywords
+from graphwire._base.keywords import keywords
 from graphwire.dgl.dataloading.samplers import EdgePredictionSampler
 from graphwire.dgl.distributed.dataloader import Pairs
 from graphwire.dgl.host import error_type

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from graphwire import _checks
+from graphwire._base import checks as _checks
 from graphwire.dgl.id_arrays import edges_of, ids_tensor
 
 Pair = tuple[torch.Tensor, torch.Tensor]

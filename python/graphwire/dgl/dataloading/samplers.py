@@ -13,14 +13,14 @@ from typing import Any
 
 import torch
 
-from graphwire import _checks
-from graphwire._keywords import keywords
+from graphwire._base import checks as _checks
+from graphwire._base.keywords import keywords
+from graphwire._graph.fanouts import check_hops, count
 from graphwire.dgl import host
 from graphwire.dgl.dataloading.blocks import sample_blocks
 from graphwire.dgl.dataloading.compacted import compacted
 from graphwire.dgl.dataloading.exclude import exclude_ids
 from graphwire.dgl.id_arrays import edges_of, ids_tensor
-from graphwire.fanouts import check_hops, count
 
 
 @keywords

@@ -14,9 +14,10 @@ import numpy as np
 import torch
 
 import graphwire
-from graphwire import _arrays, _checks
-from graphwire._escape import escaped_tensor, escaped_type
-from graphwire._keywords import keywords
+from graphwire._base import arrays as _arrays
+from graphwire._base import checks as _checks
+from graphwire._base.escape import escaped_tensor, escaped_type
+from graphwire._base.keywords import keywords
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.host import error_type
 from graphwire.dgl.types import Types

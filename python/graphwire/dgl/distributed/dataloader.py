@@ -23,15 +23,15 @@ from weakref import ref
 import numpy as np
 import torch
 
-from graphwire import _checks
-from graphwire._keywords import keywords
-from graphwire._loops import END, Loop, repeatable
-from graphwire._native import Call, Workers
+from graphwire._base import checks as _checks
+from graphwire._base.keywords import keywords
+from graphwire._base.native import Call, Workers
+from graphwire._train.loops import END, Loop, repeatable
+from graphwire._train.ranks import Steps
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.own_items import OwnItems
 from graphwire.dgl.id_arrays import ids_tensor
 from graphwire.dgl.seeding import seeds
-from graphwire.ranks import Steps
 
 _EPOCH_MAX = 2**16 - 1  # an epoch has this many numbers in the streams of sampling
 

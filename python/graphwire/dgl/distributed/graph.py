@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from graphwire import Feature, _checks
-from graphwire._keywords import keywords
+from graphwire import Feature
+from graphwire._base import checks as _checks
+from graphwire._base.keywords import keywords
 from graphwire.dgl import host
 from graphwire.dgl.distributed import later_rows, sampling
 from graphwire.dgl.distributed.book import (

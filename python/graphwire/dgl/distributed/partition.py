@@ -18,12 +18,12 @@ import numpy as np
 import torch
 
 import graphwire
-from graphwire import _checks
-from graphwire import partition as of_arrays
-from graphwire._escape import unescaped, unescaped_type
-from graphwire._keywords import keywords
-from graphwire._native import c_text, check, lib
-from graphwire._reading import reading
+from graphwire._base import checks as _checks
+from graphwire._base.escape import unescaped, unescaped_type
+from graphwire._base.keywords import keywords
+from graphwire._base.native import c_text, check, lib
+from graphwire._files import partition as of_arrays
+from graphwire._files.reading import reading
 from graphwire.dgl import host
 from graphwire.dgl.distributed.book import GraphPartitionBook, RangePartitionBook, book_of_sizes
 from graphwire.dgl.distributed.user_edges import UserEdges
