@@ -73,7 +73,7 @@ __all__ = [
     "save",
 ]
 
-# Batch.to_pyg needs graphwire.pyg, which imports batch.py: the import happens at the first call.
+# Batch.to_pyg needs graphwire.pyg, which imports _train/batch.py: the import happens at the first call.
 Batch._converter = staticmethod(lambda batch, attributes: __getattr__("pyg").to_pyg(batch, attributes))
 
 _MODULES = ("batch", "chunks", "datasets", "fetch", "graph", "ids", "loader", "nn", "optim", "partition", "pyg")

@@ -12,7 +12,7 @@ from graphwire._base.requirements import need
 
 
 def _load() -> Any:
-    """Imports graphwire._c from this file's folder in an installed package, else from the checkout's build folder.
+    """Imports graphwire._c from the package's folder if it is installed, else from the checkout's build folder.
     Before that, checks that cffi and NumPy exist.
 
     GRAPHWIRE_BUILD names another build folder. Raises ImportError.

@@ -113,7 +113,7 @@ def c_text(what: str, value: str | bytes | os.PathLike) -> bytes:
 
 
 def c_name(what: str, name: str | bytes | os.PathLike) -> bytes:
-    """Encodes the name of an existing type or feature for C, in the format's alphabet (_escape.py). Raises the errors
+    """Encodes the name of an existing type or feature for C, in the format's alphabet (escape.py). Raises the errors
     of c_text."""
     encoded = c_text(what, name)
     if not isinstance(name, str) or any("\ud800" <= one <= "\udfff" for one in name):  # no name has surrogates

@@ -2,7 +2,8 @@
 
 OpenedGraph(options) -> a client; graph.Graph derives from it and adds features, edges and tensors
 
-edges.py, tensor.py and fanouts.py take an OpenedGraph, so that they need not import graph.py, which imports them.
+_graph/edges.py, tensor.py and fanouts.py take an OpenedGraph, so that they need not import graph.py, which imports
+them.
 """
 
 from __future__ import annotations

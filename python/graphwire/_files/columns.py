@@ -1,7 +1,7 @@
 """Columns of Arrow as NumPy rows: ids, features, labels, masks and times.
 
 A value that is missing (null, or NaN) is an error that names its row. No value is rounded or cut: what does not fit is
-an error too (_narrow.py).
+an error too (narrow.py).
 """
 
 from __future__ import annotations

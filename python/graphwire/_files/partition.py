@@ -4,8 +4,8 @@
 
     arrays -> .npy files in a temporary folder -> `graphwire import` -> `graphwire partition` -> the folder of parts
 
-The graphwire program does the work (_program.py finds it). The temporary folder is made where the result goes, and is
-always removed.
+The graphwire program does the work (_base/program.py finds it). The temporary folder is made where the result goes, and
+is always removed.
 
 Errors: RuntimeError with the program's last line, ValueError if that names a file of the graph; ValueError and
 TypeError; FileExistsError for files in the way;

@@ -9,7 +9,7 @@ byte order. The interpreter is the one written in Python: the one in C allocates
 
 load_torch() does the same with torch.load.
 
-Errors: many types for damaged files; callers use graphwire._files.reading.
+Errors: many types for damaged files; callers use reading.py.
 """
 
 from __future__ import annotations

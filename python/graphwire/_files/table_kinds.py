@@ -6,7 +6,7 @@
 
 A folder's files are read in the order of their names. Names that begin with "_" or "." are ignored, as Spark does. The
 values of CSV are numbers if all of the column's values are; a first pass over the file finds that out. The program
-reads text and decides on its headers and ids (_text_files.py).
+reads text and decides on its headers and ids (text_files.py).
 
 Errors: FileNotFoundError; ValueError and TypeError, which name the table or the file, the column and the row.
 """

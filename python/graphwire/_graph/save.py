@@ -6,8 +6,8 @@
 rows -> this rank's nodes -> blocks of rows and original ids -> this rank's file -> with files="one", rank 0 joins the
 files of all ranks
 
-A file appears under its name complete or not at all, and a killed save leaves nothing next to it (_scratch.py). Memory
-is that of a block, whatever the number of rows.
+A file appears under its name complete or not at all, and a killed save leaves nothing next to it (_base/scratch.py).
+Memory is that of a block, whatever the number of rows.
 """
 
 from __future__ import annotations

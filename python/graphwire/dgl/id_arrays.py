@@ -1,4 +1,4 @@
-"""Converts ids, in the forms that DGL's callers use, to int64 tensors. graphwire._base.arrays defines ids and masks."""
+"""Converts ids, in the forms that DGL's callers use, to int64 tensors. _base/arrays.py defines ids and masks."""
 
 from __future__ import annotations
 

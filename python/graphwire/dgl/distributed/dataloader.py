@@ -7,7 +7,8 @@ and so proceed while the trainer computes. Without such threads, the loader call
 the batch.
 
 A loader does not divide ids among ranks: its ids are this trainer's share, of node_split or edge_split. The shares may
-differ by one id, and so give unequal numbers of steps. The ranks compare these numbers, and warn (graphwire/ranks.py).
+differ by one id, and so give unequal numbers of steps. The ranks compare these numbers, and warn
+(graphwire/_train/ranks.py).
 
 Errors: TypeError and ValueError for arguments; those of the function.
 """

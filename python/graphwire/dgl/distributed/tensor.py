@@ -173,7 +173,7 @@ class DistTensor:
 
     @property
     def rows_of(self) -> int:
-        """The number of rows, a graphwire._base.arrays.RowsOf."""
+        """The number of rows, a arrays.RowsOf."""
         return self._part_policy.get_size()
 
     def __len__(self) -> int:

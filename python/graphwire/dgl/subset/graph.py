@@ -23,7 +23,7 @@ from graphwire.dgl.types import Canonical, Types
 def as_ids(ids: Any, device: Any = None, count: int | None = None) -> torch.Tensor:
     """Ids as int64; a mask of `count` rows stands for the ids that it selects. A tensor of int32 keeps its type, as in
     DGL. NumPy's int32, which SciPy's matrices have, becomes int64. Raises DGLError for ids that
-    graphwire._base.arrays.ids_array refuses."""
+    arrays.ids_array refuses."""
     if isinstance(ids, torch.Tensor) and ids.dtype in (torch.int32, torch.int64) and ids.dim() == 1:
         return ids if device is None else ids.to(device)
     try:
