@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """py_rooms.py [ROOT]: checks that modules of the Python package import only from their own room and from rooms on lower
-floors (docs/ARCHITECTURE.md). Prints each import that goes up or to a room beside, and each module without a room.
-Imports count as for py_circles.py.
+floors (docs/ARCHITECTURE.md). Prints each import that goes up or to another room of the floor, and each module
+without a room. Imports count as for py_circles.py.
 
 py_rooms.py --self-test: plants violations and checks that they are found.
 """
@@ -129,7 +129,7 @@ def main(arguments: list[str]) -> int:
         print("\n".join(found))
         print("not ok - these Python modules import from a floor that is not below theirs, or have no room")
         return 1
-    print("ok - no Python module imports from a higher floor or a room beside")
+    print("ok - no Python module imports from a higher floor or another room of its floor")
     return 0
 
 

@@ -80,6 +80,16 @@ def test_a_misspelt_keyword_gets_the_right_one(module):
     assert unwritten - internal - OF_PYG == set(), "these hide their keywords in **"
 
 
+@pytest.mark.parametrize("module", MODULES)
+def test_a_call_is_checked_once(module):
+    for name, call in calls_of(module).items():
+        checks = 0
+        while call is not None:
+            checks += call.__code__.co_name == "checked"
+            call = getattr(call, "__wrapped__", None)
+        assert checks <= 1, name
+
+
 def test_an_unknown_keyword_gets_all():
     with pytest.raises(TypeError, match=r"^sample\(\) has no argument 'zzz'; its arguments are graph, seeds, fano"):
         graphwire.sample(None, [], [], zzz=1)
