@@ -12,7 +12,7 @@ import graphwire
 import numpy as np
 import pytest
 from conftest import PROGRAM
-from graphwire._files import narrow as _narrow
+from graphwire._files import narrow
 from graphwire._files import rows as _rows
 
 pa = pytest.importorskip("pyarrow")
@@ -315,7 +315,7 @@ def test_joined_columns(tmp_path):
                  if Fraction(kind.type(rows[row]).item()) != Fraction(rows[row].item())]
         errors = [lambda row, value, name=name: ValueError(row, name, value) for name in parts]
         try:
-            found = _narrow.joined(list(parts.values()), errors)
+            found = narrow.joined(list(parts.values()), errors)
         except ValueError as error:
             assert error.args in wrong
             refused += 1
@@ -325,7 +325,7 @@ def test_joined_columns(tmp_path):
                    for column, rows in enumerate(parts.values()) for row in range(4))
         kept += 1
     assert min(kept, refused) > 50
-    assert _narrow.joined([np.zeros(0), np.zeros((0, 2))], errors).shape == (0, 3)
+    assert narrow.joined([np.zeros(0), np.zeros((0, 2))], errors).shape == (0, 3)
     nodes = {"id": [0, 1, 2, 3], "a": [1, 2**53 + 1, 3, 4], "b": [0.5] * 4}
     tables = graphwire.from_tables(ENDS, nodes, features={"_N": {"f": ["a", "b"]}})
     with pytest.raises(ValueError, match=f"nodes, row 1: column a is {2**53 + 1}, which the type of the joined"):
@@ -353,7 +353,7 @@ def test_narrowing_to_smaller_types():
             rows = np.array([draw.choice([np.nan, np.inf, 1e39, 1e-46, 2.0**63, -2.0**63, 2.0**64, 7.0])], np.float64)
         wrong = [place for place, one in enumerate(rows) if not held(one, kind)]
         try:
-            found = _narrow.exactly(rows, kind, lambda row, value: ValueError(row, value))
+            found = narrow.exactly(rows, kind, lambda row, value: ValueError(row, value))
         except ValueError as error:
             assert wrong and error.args[0] == wrong[0], (rows, kind)
             assert np.array_equal(error.args[1], rows[wrong[0]], equal_nan=rows.dtype.kind == "f")

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 from graphwire._base.native import ffi, finish, lib
 
 Array = Any  # torch.Tensor, or numpy.ndarray
@@ -56,8 +56,8 @@ def world_of(world: int | None, rank: int | None) -> tuple[int, int]:
         if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
             return torch.distributed.get_world_size(), torch.distributed.get_rank()
         return 1, 0
-    world = None if world is None else _checks.integer("world", world, 1)
-    rank = None if rank is None else _checks.integer("rank", rank)
+    world = None if world is None else checks.integer("world", world, 1)
+    rank = None if rank is None else checks.integer("rank", rank)
     if world is None or rank is None or rank >= world:
         raise ValueError(f"rank {rank} is not one of a world of {world}")
     return world, rank

@@ -15,7 +15,7 @@ from typing import Any
 from weakref import ref
 
 from graphwire._base import arrays as _arrays
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 from graphwire._base.escape import unescaped, unescaped_type
 from graphwire._base.keywords import keywords
 from graphwire._base.log import follow_level
@@ -185,7 +185,7 @@ class OpenedGraph:
         return text(lib.gw_part_transport(self._opened().pointer, self._part(part)))
 
     def _part(self, part: int) -> int:
-        found = _checks.as_integer(part)
+        found = checks.as_integer(part)
         if found is None:
             raise TypeError(f"part is an integer, not {part!r}")
         if not 0 <= found < self.num_parts:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 
 
 def _tqdm() -> Any:
@@ -31,7 +31,7 @@ def _is_seen(bars: Any) -> bool:
 
 def wanted(progress: Any) -> bool:
     """Whether bars are shown. Raises TypeError unless progress is None or a bool."""
-    if progress is not None and not _checks.flag("progress", progress):
+    if progress is not None and not checks.flag("progress", progress):
         return False
     bars = _tqdm()
     return bars is not None and (progress is not None or _is_seen(bars))

@@ -27,7 +27,7 @@ import numpy as np
 from graphwire._base.keywords import keywords
 from graphwire._files import columns as _columns
 from graphwire._files import names as _names
-from graphwire._files import npy as _npy
+from graphwire._files import npy
 from graphwire._files import table_kinds as _tables
 from graphwire._files.numbering import Texts
 
@@ -79,7 +79,7 @@ def _write_chunk(path: Path, out: Path, edges: bool, first: Optional[tuple[Path,
     names = _ordered(path, table.names, edges and first is None, first)
     if not names:
         raise ValueError(f"{path}: no columns")
-    shape, rows = _row_shape(table), _npy.Rows(out)
+    shape, rows = _row_shape(table), npy.Rows(out)
     for where, batch in table.read(table.used(names, ())):
         joined = _columns.joined({name: _part(batch.column(name), name, where, edges) for name in names}, where)
         try:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphwire._files import narrow as _narrow
+from graphwire._files import narrow
 from graphwire._files import rows as _rows
 from graphwire._files.numbering import Ids, Texts
 
@@ -98,10 +98,10 @@ def ids(column: Any, name: str, where: Where) -> Ids:
         return _rows.whole(column.to_numpy(zero_copy_only=False), lambda row: f"{where(row)}: column {name}")
     if not pa.types.is_integer(column.type):
         raise TypeError(f"{where(0)}: column {name}: ids are integers or text, not {column.type}: cast the column")
-    return _narrow.exactly(column.to_numpy(zero_copy_only=False), np.int64, _beyond(name, where, "ids"))
+    return narrow.exactly(column.to_numpy(zero_copy_only=False), np.int64, _beyond(name, where, "ids"))
 
 
-def _beyond(name: str, where: Where, what: str) -> _narrow.Error:
+def _beyond(name: str, where: Where, what: str) -> narrow.Error:
     """The error for an integer beyond int64."""
     return lambda row, value: ValueError(f"{where(row)}: column {name} is {value}: {what} are below 2^63")
 
@@ -109,12 +109,12 @@ def _beyond(name: str, where: Where, what: str) -> _narrow.Error:
 def joined(parts: Mapping[str, np.ndarray], where: Where) -> np.ndarray:
     """Columns by their names, side by side: [rows, columns], in the type that NumPy joins them in. Raises ValueError
     for a value that this type does not hold."""
-    def error(name: str) -> _narrow.Error:
+    def error(name: str) -> narrow.Error:
         return lambda row, value: ValueError(
             f"{where(row)}: column {name} is {value}, which the type of the joined columns {', '.join(parts)} does not "
             "hold: make it a feature of its own")
 
-    return _narrow.joined(list(parts.values()), [error(name) for name in parts])
+    return narrow.joined(list(parts.values()), [error(name) for name in parts])
 
 
 def _flat(column: Any, name: str, where: Where) -> np.ndarray:
@@ -154,7 +154,7 @@ def labels(column: Any, name: str, where: Where) -> np.ndarray:
     """Labels that are numbers: integers as int64, floats in their own type, [rows] or [rows, length, …]. Raises
     ValueError for an integer beyond int64, and the errors of rows()."""
     found = rows(column, name, where)
-    return found if found.dtype.kind == "f" else _narrow.exactly(found, np.int64, _beyond(name, where, "labels"))
+    return found if found.dtype.kind == "f" else narrow.exactly(found, np.int64, _beyond(name, where, "labels"))
 
 
 def text_faults(texts: Any, integers: bool, name: str, where: Where) -> dict[str, str]:
@@ -164,7 +164,7 @@ def text_faults(texts: Any, integers: bool, name: str, where: Where) -> dict[str
     compute = pa.compute
     values = texts.cast(pa.float64())
     if integers:
-        doubtful = ~_narrow.are_exact(texts.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), np.float64)
+        doubtful = ~narrow.are_exact(texts.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), np.float64)
     else:
         sizes = compute.abs(values)
         small = compute.and_(compute.equal(sizes, 0.0), compute.match_substring_regex(texts, "^[^eE]*[1-9]"))
@@ -172,7 +172,7 @@ def text_faults(texts: Any, integers: bool, name: str, where: Where) -> dict[str
         doubtful = either.fill_null(False).to_numpy(zero_copy_only=False)
     for row in np.flatnonzero(doubtful).tolist():
         text = texts[row].as_py()
-        fault = _narrow.text_fault(text, values[row].as_py())
+        fault = narrow.text_fault(text, values[row].as_py())
         if fault is not None:
             return {name: f"{where(row)}: column {name} is {text}, {fault}"}
     return {}
@@ -229,7 +229,7 @@ def times(column: Any, name: str, where: Where) -> np.ndarray:
         return _in_microseconds(column, name, where)
     if not pa.types.is_integer(column.type):
         raise TypeError(f"{where(0)}: column {name}: times are integers, timestamps or dates, not {column.type}")
-    return _narrow.exactly(column.to_numpy(zero_copy_only=False), np.int64, _beyond(name, where, "times"))
+    return narrow.exactly(column.to_numpy(zero_copy_only=False), np.int64, _beyond(name, where, "times"))
 
 
 def texts(column: Any, name: str, where: Where) -> Texts:

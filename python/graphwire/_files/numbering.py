@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Optional, Union
 import numpy as np
 
 from graphwire._base.native import ResourceError, ffi, lib, owned
-from graphwire._files import npy as _npy
+from graphwire._files import npy
 
 _PIECE = 1 << 20  # offsets that are written at a time
 
@@ -66,11 +66,11 @@ class Numbering:
         """Writes the ids in the order of their numbers to files that begin with `stem`. Returns the one that names
         them: .npy of integers, or the offsets of texts."""
         if not self.is_text:
-            rows = _npy.Rows(stem.with_name(stem.name + ".npy"))
+            rows = npy.Rows(stem.with_name(stem.name + ".npy"))
             rows.append(self._integers())
             rows.close()
             return rows.path
-        texts, data = _npy.TextFiles(stem), self._bytes()
+        texts, data = npy.TextFiles(stem), self._bytes()
         for offsets in self._offsets():
             texts.append(offsets, data)
         texts.close()

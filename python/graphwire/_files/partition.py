@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 from graphwire._base import progress as _progress
 from graphwire._base.escape import escaped, escaped_names, escaped_type
 from graphwire._base.keywords import keywords
@@ -203,7 +203,7 @@ def _completed(graph: Any, node_features: Mapping[Any, Any] | None, edge_feature
             if ntype in arrays.ids:
                 raise ValueError(f"num_nodes: the graph names its {arrays.counts[ntype]} nodes of {ntype} by ids of "
                                  "their own")
-            arrays.counts[ntype] = _checks.integer("num_nodes", count, 0, 2**63 - 1)
+            arrays.counts[ntype] = checks.integer("num_nodes", count, 0, 2**63 - 1)
             arrays.guessed.discard(ntype)
     nodes = _typed(node_features, next(iter(arrays.counts)))
     for ntype in arrays.numbered.intersection(nodes):
@@ -302,13 +302,13 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     FileExistsError if `out` has a file of another kind under the name of a file of the graph; FileNotFoundError without
     the program. Raises TypeError and ValueError for other invalid arguments, before it writes anything.
     """
-    num_parts = _checks.integer("num_parts", num_parts, 1)
-    trainers = _checks.integer("num_trainers_per_machine", num_trainers_per_machine, 1)
-    seed = _checks.integer("seed", seed, 0, _checks.U64)
+    num_parts = checks.integer("num_parts", num_parts, 1)
+    trainers = checks.integer("num_trainers_per_machine", num_trainers_per_machine, 1)
+    seed = checks.integer("seed", seed, 0, checks.U64)
     for word, value in (("method", method), ("objtype", objtype)):
         if not isinstance(value, str):
             raise TypeError(f"{word} is a string, not {value!r}")
-    given_flags = {name: _checks.flag(name, value) for name, value in (
+    given_flags = {name: checks.flag(name, value) for name, value in (
         ("reverse", reverse), ("undirected", undirected), ("transpose", transpose), ("balance_train", balance_train),
         ("balance_edges", balance_edges))}
     weights = _weights(weight)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from graphwire._files import narrow as _narrow
+from graphwire._files import narrow
 
 BFLOAT16 = np.dtype("V2")
 
@@ -61,7 +61,7 @@ def _of_objects(values: np.ndarray, what: str) -> np.ndarray:
     if all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
         return values.astype(np.bool_)
     if _are_numbers(kinds):
-        return _narrow.numbers_of(flat.tolist(), lambda place, value: ValueError(
+        return narrow.numbers_of(flat.tolist(), lambda place, value: ValueError(
             f"{what}: row {place // max(1, flat.size // max(1, len(values)))} is {value}, which no type holds that "
             "holds the other values")).reshape(values.shape)
     raise TypeError(f"{what}: rows are numbers or text, not {', '.join(sorted(kind.__name__ for kind in kinds))}")
@@ -76,7 +76,7 @@ def _unrounded(values: Any, found: np.ndarray, what: str) -> np.ndarray:
         def error(row: int, value: Any) -> ValueError:
             return ValueError(f"{what}: row {row} is {value}, which no type holds that holds the other columns")
 
-        return _narrow.joined([array(column, what) for column in columns], [error] * len(columns))
+        return narrow.joined([array(column, what) for column in columns], [error] * len(columns))
     given = np.array(values, object)
     return _of_objects(given, what) if _are_numbers({type(one) for one in given.reshape(-1)}) else found
 

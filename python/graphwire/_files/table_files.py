@@ -15,8 +15,7 @@ import numpy as np
 
 from graphwire._base.escape import escaped_names
 from graphwire._files import columns as _columns
-from graphwire._files import narrow as _narrow
-from graphwire._files import npy as _npy
+from graphwire._files import narrow, npy
 from graphwire._files.numbering import Ids, Numbering, Texts, numbers
 from graphwire._files.table_arguments import Feature, Key, label
 
@@ -26,7 +25,7 @@ BLOCK = 1 << 20  # rows of a file that are changed at a time
 class _Categories:
     """A column of categories as numbers: those of its values in their order."""
 
-    def __init__(self, rows: _npy.Rows):
+    def __init__(self, rows: npy.Rows):
         self._rows, self._numbering = rows, Numbering()
         self._missing: Optional[str] = None  # the place of a word such as NA
 
@@ -60,7 +59,7 @@ class _Categories:
                 codes[begin:begin + (BLOCK)] = places[codes[begin:begin + (BLOCK)]]
             codes.flush()
         texts = [values[i] if isinstance(values[i], bytes) else str(values[i]).encode() for i in order]
-        written = _npy.TextFiles(stem)
+        written = npy.TextFiles(stem)
         written.append(np.cumsum([0, *map(len, texts)]), np.frombuffer(b"".join(texts), np.uint8))
         written.close()
         return written.path
@@ -71,25 +70,25 @@ class Writer:
 
     def __init__(self, files: Files, key: Key, features: Sequence[Feature], types: Mapping[str, Any]):
         self._files, self._key, self._features, self._types = files, key, features, types
-        self._rows: dict[str, _npy.Rows] = {}
+        self._rows: dict[str, npy.Rows] = {}
         self._categories: dict[str, _Categories] = {}
-        self._texts: dict[str, _npy.TextFiles] = {}
+        self._texts: dict[str, npy.TextFiles] = {}
         self._whole: dict[str, bool] = {}  # whether all labels so far are integers
         self._masks: dict[str, Feature] = {}  # the column of each mask
 
     def _append(self, name: str, rows: np.ndarray) -> None:
         if name not in self._rows:
-            self._rows[name] = _npy.Rows(self._files.path(".npy"))
+            self._rows[name] = npy.Rows(self._files.path(".npy"))
         self._rows[name].append(rows)
 
     def _append_category(self, name: str, values: Ids, column: Any, where: _columns.Where) -> None:
         if name not in self._categories:
-            self._categories[name] = _Categories(_npy.Rows(self._files.path(".npy")))
+            self._categories[name] = _Categories(npy.Rows(self._files.path(".npy")))
         self._categories[name].append(values, column, where)
 
     def _append_text(self, name: str, texts: Texts) -> None:
         if name not in self._texts:
-            self._texts[name] = _npy.TextFiles(self._files.path(""))
+            self._texts[name] = npy.TextFiles(self._files.path(""))
         self._texts[name].append(texts.offsets, texts.data)
 
     def take(self, where: _columns.Where, batch: Any) -> None:
@@ -124,17 +123,17 @@ class Writer:
     def _numbers(self, one: Feature, where: _columns.Where, batch: Any) -> np.ndarray:
         if one.role == "labels":
             rows = _columns.labels(batch.column(one.columns[0]), one.columns[0], where)
-            self._whole[one.name] = self._whole.get(one.name, True) and bool(_narrow.are_exact(rows, np.int64).all())
+            self._whole[one.name] = self._whole.get(one.name, True) and bool(narrow.are_exact(rows, np.int64).all())
             return rows
         parts = {name: _columns.rows(batch.column(name), name, where) for name in one.columns}
         return parts[one.columns[0]] if len(parts) == 1 else _columns.joined(parts, where)
 
-    def _settled(self, name: str, rows: _npy.Rows) -> _npy.Rows:
+    def _settled(self, name: str, rows: npy.Rows) -> npy.Rows:
         """The rows of a feature; those of labels that are floats, and all whole, as integers: pandas makes floats of
         integers."""
         if not self._whole.get(name) or rows.kind is None or rows.kind[0].kind != "f":
             return rows
-        made, given = _npy.Rows(self._files.path(".npy")), np.load(rows.path, mmap_mode="r")
+        made, given = npy.Rows(self._files.path(".npy")), np.load(rows.path, mmap_mode="r")
         for begin in range(0, len(given), BLOCK):
             made.append(given[begin:begin + BLOCK].astype(np.int64))
         made.close()
@@ -158,7 +157,7 @@ class Writer:
             texts.close()
             self._files.add("--node-feature", (*key, name), texts.path, f"text {name} of {of}")
 
-    def _add(self, name: str, rows: _npy.Rows, key: tuple[str, ...]) -> None:
+    def _add(self, name: str, rows: npy.Rows, key: tuple[str, ...]) -> None:
         of = ":".join(key)
         mask = rows.kind is not None and rows.kind[0] == np.bool_ and not rows.kind[1]
         if any(one.role == "time" and one.name == name for one in self._features):
@@ -195,7 +194,7 @@ class Files:
         self.names[str(path)] = what
 
 
-def settled(rows: _npy.Rows, files: Files) -> Path:
+def settled(rows: npy.Rows, files: Files) -> Path:
     """The file of edges. Two edges become two arrays, because [2, 2] could be rows or columns."""
     if rows.count != 2:
         return rows.path

@@ -23,7 +23,7 @@ from typing import Any, Optional
 
 from graphwire._base.keywords import suggestion
 from graphwire._base.native import Workers
-from graphwire._files import text_files as _text_files
+from graphwire._files import text_files
 from graphwire._files.columns import Where, arrow, text_faults
 
 BATCH_ROWS = 1 << 17
@@ -249,7 +249,7 @@ class _Csv(_Files):
     has_texts = True
 
     def __init__(self, what: str, paths: Sequence[Path], words: Sequence[str]):
-        texts = [text for text in _text_files.examined(paths, words) if text.names]  # one without rows has none
+        texts = [text for text in text_files.examined(paths, words) if text.names]  # one without rows has none
         paths = [text.path for text in texts]
         if not texts:
             raise ValueError(f"{what}: no rows")
@@ -278,7 +278,7 @@ class _Csv(_Files):
         for text in self._texts.values():
             place = text.names.index(name)
             kinds.add({True: "text", False: "number"}[text.texts[place]] if place in text.texts
-                      else _text_files.kind_of_ids(text, place))
+                      else text_files.kind_of_ids(text, place))
         return next(kind for kind in ("text", "signed", "number") if kind in kinds)
 
     def _batches(self, kinds: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
@@ -292,7 +292,7 @@ class _Csv(_Files):
             text, first = self._texts[path], 0
             columns = [("text-id" if name in self._uses and kind == pa.string() else self._uses.get(name, "column"),
                         text.names.index(name)) for name, kind in kinds.items()]
-            with _text_files.rows(text, columns) as stream:
+            with text_files.rows(text, columns) as stream:
                 with reading(str(path)):
                     reader = csv.open_csv(stream, csv.ReadOptions(block_size=_CSV_BLOCK), csv.ParseOptions(
                         newlines_in_values=True, ignore_empty_lines=False), convert)

@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 from graphwire._base.keywords import keywords, suggestion
 from graphwire._files import columns as _columns
-from graphwire._files import npy as _npy
+from graphwire._files import npy
 from graphwire._files.columns import arrow
 from graphwire._files.graph_arrays import HOMOGENEOUS, Canonical
 from graphwire._files.numbering import Ids, Numbering, Texts, numbers
@@ -165,11 +165,11 @@ class Tables:
         writer.close()
 
     def _write_edges(self, files: Files, etype: Canonical, types: Mapping[str, Any],
-                     numberings: Mapping[str, Numbering], integers: Mapping[str, _Integers]) -> _npy.Rows:
+                     numberings: Mapping[str, Numbering], integers: Mapping[str, _Integers]) -> npy.Rows:
         """Writes edges, int64 [edges, 2]: numbers, or the integers of a type without a numbering, which `integers` has.
         """
         columns, ntypes = self._ends[etype], (etype[0], etype[2])
-        writer, rows = Writer(files, etype, self._features.get(etype, []), types), _npy.Rows(files.path(".npy"))
+        writer, rows = Writer(files, etype, self._features.get(etype, []), types), npy.Rows(files.path(".npy"))
         for where, batch in self._edges[etype].read(types):
             pair = [_columns.ids(batch.column(column), column, where) for column in columns]
             places = [end for end in (0, 1) if ntypes[end] in numberings]
@@ -194,7 +194,7 @@ class Tables:
         writer.close()
         return rows
 
-    def _renumber(self, written: Mapping[Canonical, _npy.Rows], numberings: dict[str, Numbering],
+    def _renumber(self, written: Mapping[Canonical, npy.Rows], numberings: dict[str, Numbering],
                   ntypes: Sequence[str]) -> None:
         """Numbers the integer ids of these types, in the order of their first appearance."""
         numberings.update({ntype: Numbering() for ntype in ntypes})
@@ -247,7 +247,7 @@ def from_tables(edges: Any, nodes: Any = None, *, id: Any = None, src: Any = Non
     program, for text; ModuleNotFoundError without pyarrow.
     """
     arrow()
-    words = TextOptions(None if header is None else _checks.flag("header", header), src, dst,
+    words = TextOptions(None if header is None else checks.flag("header", header), src, dst,
                         (id, src, dst, features, labels, masks, time, text, categories))
     edge_tables: dict[Canonical, Table] = opened_tables("edges", edges, HOMOGENEOUS, words)
     node_tables: dict[str, Table] = {} if nodes is None else opened_tables("nodes", nodes, "_N", words)

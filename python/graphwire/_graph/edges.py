@@ -12,7 +12,7 @@ from typing import Any, Callable
 import numpy as np
 
 from graphwire._base import arrays as _arrays
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 from graphwire._base.arrays import Array, Ids
 from graphwire._base.keywords import keywords
 from graphwire._base.native import c_name, check, ffi, finish, in_thread, lib, owned
@@ -126,12 +126,12 @@ def neighbours(graph: OpenedGraph, ids: Ids, etype: Etype | None, fanout: int, o
                weight: Weight, seed: int, stream: int, by: str) -> EdgeList:
     number, client = graph.etype_number(etype), graph._opened()
     array = ids_module.node_array(graph, graph._ends[number][0 if out_edges else 1], ids, by)
-    seed, stream = _checks.integer("seed", seed, 0, _checks.U64), _checks.integer("stream", stream, 0, _checks.U64)
+    seed, stream = checks.integer("seed", seed, 0, checks.U64), checks.integer("stream", stream, 0, checks.U64)
     name = weight_of(graph, weight, number)
     rule = ffi.NULL if name is None else ffi.new("char[]", c_name("weight", name))
     spec = ffi.new("struct gw_neighbours_spec *", {
-        "etype": number, "direction": lib.GW_OUT if _checks.flag("out_edges", out_edges) else lib.GW_IN,
-        "fanout": fanouts.count(fanout, "fanout"), "replace": _checks.flag("replace", replace),
+        "etype": number, "direction": lib.GW_OUT if checks.flag("out_edges", out_edges) else lib.GW_IN,
+        "fanout": fanouts.count(fanout, "fanout"), "replace": checks.flag("replace", replace),
         "rule": {"weight": rule}})
     return _list(graph, lambda out, ticket: lib.gw_neighbours_start(
         client.pointer, spec, seed, stream, _arrays.ids_pointer(array), len(array), out, ticket))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, Union
 
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 from graphwire._base.native import NotFoundError, lib
 from graphwire._base.opened import Etype, OpenedGraph
 
@@ -24,16 +24,16 @@ _FORMS = "a list of one count for each hop, from the seeds outwards, -1: all nei
 
 def count(value: Any, what: str = "fanouts") -> int:
     """Returns one count, which is -1, or 0 or more. what: the argument's name. Raises TypeError and InvalidError."""
-    found = _checks.integer(what, value, -2**63, 2**31 - 1)
+    found = checks.integer(what, value, -2**63, 2**31 - 1)
     if found < -1:
-        raise _checks.invalid(f"{what}: fanout {found}: it is 0 or more, or -1 for all neighbours")
+        raise checks.invalid(f"{what}: fanout {found}: it is 0 or more, or -1 for all neighbours")
     return found
 
 
 def check_hops(hops: int, what: str = "fanouts") -> None:
     """Raises InvalidError for more hops than a mini-batch can have. what: the argument's name."""
     if hops > lib.GW_HOPS_MAX:
-        raise _checks.invalid(f"{what}: {hops} hops: at most {lib.GW_HOPS_MAX}")
+        raise checks.invalid(f"{what}: {hops} hops: at most {lib.GW_HOPS_MAX}")
 
 
 def _hops(given: Any) -> list[Any]:
@@ -55,7 +55,7 @@ def etype_of(graph: OpenedGraph, etype: Etype, seen: Container[int], what: str =
     except NotFoundError as error:
         raise NotFoundError(error.status, f"{what}: {error}") from None
     if number in seen:
-        raise _checks.invalid(f"{what}: {graph.etypes[number]} is named twice")
+        raise checks.invalid(f"{what}: {graph.etypes[number]} is named twice")
     return number
 
 
@@ -75,9 +75,9 @@ def _by_type(graph: OpenedGraph, given: Mapping[Any, Any]) -> list[list[int]]:
         found[etype_of(graph, etype, found)] = [count(one) for one in _hops(hops)]
     lacking = [name for number, name in enumerate(graph.etypes) if number not in found]
     if lacking:
-        raise _checks.invalid(f"fanouts: {', '.join(lacking)} must be named too; 0 leaves a type out")
+        raise checks.invalid(f"fanouts: {', '.join(lacking)} must be named too; 0 leaves a type out")
     if len({len(hops) for hops in found.values()}) != 1:
-        raise _checks.invalid("fanouts: each edge type needs the same number of hops, not " + ", ".join(
+        raise checks.invalid("fanouts: each edge type needs the same number of hops, not " + ", ".join(
             f"{len(hops)} for {graph.etypes[number]}" for number, hops in found.items()))
     return [list(hop) for hop in zip(*[found[number] for number in range(len(graph.etypes))])]
 
@@ -90,6 +90,6 @@ def hops_of(graph: OpenedGraph, given: Fanouts) -> list[list[int]]:
     else:
         hops = [_hop(graph, hop) for hop in _hops(given)]
     if not hops:
-        raise _checks.invalid(f"fanouts: {_FORMS}; an empty one has no hop")
+        raise checks.invalid(f"fanouts: {_FORMS}; an empty one has no hop")
     check_hops(len(hops))
     return hops

@@ -18,7 +18,7 @@ from weakref import ref
 import numpy as np
 
 from graphwire._base import arrays as _arrays
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 from graphwire._base.arrays import Array, Ids
 from graphwire._base.escape import unescaped
 from graphwire._base.keywords import keywords
@@ -101,12 +101,12 @@ def open(
     return Graph({
         "part_config": _text("part_config", part_config), "servers": _addresses(servers),
         "key_file": _text("key_file", key_file), "transport": _text("transport", transport),
-        "neighbours": _text("neighbours", neighbours), "threads": _checks.integer("threads", threads),
-        "spin_us": _checks.integer("spin_us", spin_us),
-        "timeout_ms": _checks.milliseconds("timeout", timeout, above=True),
-        "reconnect_ms": _checks.milliseconds("reconnect", reconnect), "insecure": _checks.flag("insecure", insecure),
-        "no_verify": not _checks.flag("verify", verify), "job": named or f"python-{uuid.uuid4().hex}"},
-        _checks.flag("numpy", numpy), None if named else os.getpid())
+        "neighbours": _text("neighbours", neighbours), "threads": checks.integer("threads", threads),
+        "spin_us": checks.integer("spin_us", spin_us),
+        "timeout_ms": checks.milliseconds("timeout", timeout, above=True),
+        "reconnect_ms": checks.milliseconds("reconnect", reconnect), "insecure": checks.flag("insecure", insecure),
+        "no_verify": not checks.flag("verify", verify), "job": named or f"python-{uuid.uuid4().hex}"},
+        checks.flag("numpy", numpy), None if named else os.getpid())
 
 
 @keywords
@@ -165,7 +165,7 @@ class Graph(OpenedGraph):
                by: str = "graph") -> Array:
         """Rows of a feature, [len(ids), …]. The same as `feature(name, …)[ids]`. by: "orig": ids are original ids; see
         ids_of, also for its errors."""
-        if _checks.choice("by", by, ("graph", "orig")) == "orig":
+        if checks.choice("by", by, ("graph", "orig")) == "orig":
             ids = (ids_module.node_array(self, self.ntype_number(ntype), ids, by) if etype is None else
                    ids_module.edge_array(self, self.etype_number(etype), ids, by))
         return self.feature(name, ntype, etype=etype)[list(ids) if isinstance(ids, tuple) else ids]

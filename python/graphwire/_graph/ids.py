@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from graphwire._base import arrays as _arrays
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 from graphwire._base.arrays import Array, Ids
 from graphwire._base.native import NotFoundError, c_name, check, ffi, finish, in_thread, lib
 from graphwire._base.opened import Etype, OpenedGraph
@@ -70,7 +70,7 @@ def _bad_item(items: list[Any], what: str) -> None:
     """Raises TypeError for the first item that is neither a text nor an integer, or unlike the others."""
     is_text = isinstance(items[0], (str, bytes))
     for place, one in enumerate(items):
-        if isinstance(one, (str, bytes)) != is_text or (not is_text and _checks.as_integer(one) is None):
+        if isinstance(one, (str, bytes)) != is_text or (not is_text and checks.as_integer(one) is None):
             raise TypeError(f"{what} are texts, or integers: number {place} is {one!r:.100}, "
                             f"the first is {items[0]!r:.100}")
 
@@ -88,7 +88,7 @@ def _of_items(items: list[Any], what: str) -> np.ndarray | tuple[np.ndarray, np.
         return _texts(items)
     if not kinds <= {int}:
         _bad_item(items, what)
-        items = [_checks.as_integer(one) for one in items]
+        items = [checks.as_integer(one) for one in items]
     low, high = min(items), max(items)
     if low < -2**63 or high >= (2**63 if low < 0 else 2**64):
         raise IndexError(f"{what} are integers of 64 bits: {high if high >= 2**63 else low} is not")
@@ -101,7 +101,7 @@ def given(ids: OrigIds, what: str = "ids") -> np.ndarray | tuple[np.ndarray, np.
     Raises TypeError for other values (floats, bools, None, texts among integers, a single id); ValueError for two
     dimensions; IndexError for integers that do not fit into 64 bits.
     """
-    if isinstance(ids, (str, bytes)) or _checks.as_integer(ids) is not None:
+    if isinstance(ids, (str, bytes)) or checks.as_integer(ids) is not None:
         raise TypeError(f"{what} are a list or an array; for a single id: [{ids!r:.100}]")
     texts = _arrow_texts(ids)
     if texts is not None:
@@ -149,7 +149,7 @@ def _call(client: Any, number: int, given_ids: Any, out: np.ndarray, missing: An
 
 def nodes_of(graph: OpenedGraph, number: int, ids: OrigIds, missing: str = "raise", what: str = "ids") -> np.ndarray:
     """The nodes of a type with these original ids, int64."""
-    marks = _checks.choice("missing", missing, ("raise", "mark")) == "mark"
+    marks = checks.choice("missing", missing, ("raise", "mark")) == "mark"
     wanted = given(ids, what)
     out = np.empty(len(wanted[0]) - 1 if isinstance(wanted, tuple) else len(wanted), np.int64)
     finish(_start(graph._opened(), number, wanted, out, ffi.new("uint64_t *") if marks else ffi.NULL))
@@ -165,7 +165,7 @@ def _no_mask(ids: Any, what: str) -> Any:
 
 def node_array(graph: OpenedGraph, number: int, ids: Any, by: str, what: str = "ids") -> np.ndarray:
     """The caller's ids of nodes as int64: ids of the graph, or original ids."""
-    if _checks.choice("by", by, ("graph", "orig")) == "orig":
+    if checks.choice("by", by, ("graph", "orig")) == "orig":
         return nodes_of(graph, number, _no_mask(ids, what), what=what)
     return _arrays.ids_array(ids, graph._node_counts[number], what)
 
@@ -180,7 +180,7 @@ def _edge_tensor(graph: OpenedGraph, number: int, name: str) -> Any:
 
 def edges_of(graph: OpenedGraph, number: int, ids: OrigIds, missing: str = "raise") -> np.ndarray:
     """The edges of a type with these original ids, int64."""
-    marks = _checks.choice("missing", missing, ("raise", "mark")) == "mark"
+    marks = checks.choice("missing", missing, ("raise", "mark")) == "mark"
     wanted, name = given(ids), graph.etypes[number]
     if isinstance(wanted, tuple):
         raise TypeError(f"{name}: original ids of edges are integers, the rows of the input")
@@ -201,7 +201,7 @@ def edges_of(graph: OpenedGraph, number: int, ids: OrigIds, missing: str = "rais
 
 def edge_array(graph: OpenedGraph, number: int, ids: Any, by: str) -> np.ndarray:
     """The caller's ids of edges as int64: ids of the graph, or original ids."""
-    if _checks.choice("by", by, ("graph", "orig")) == "orig":
+    if checks.choice("by", by, ("graph", "orig")) == "orig":
         return edges_of(graph, number, _no_mask(ids, "ids"))
     return _arrays.ids_array(ids, graph._edge_counts[number])
 

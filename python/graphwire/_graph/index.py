@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from graphwire._base import arrays as _arrays
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 
 
 def _is_plain(one: Any) -> bool:
     """Whether the index of a further dimension is a slice, an integer, None or an ellipsis. Arrays and masks are not
     plain: torch combines them with the array of row ids."""
     return one is None or one is Ellipsis or isinstance(one, slice) or (
-        isinstance(one, (int, np.integer)) and not _checks.is_bool(one))
+        isinstance(one, (int, np.integer)) and not checks.is_bool(one))
 
 
 def _is_all(one: Any) -> bool:
@@ -36,7 +36,7 @@ class RowIndex:
 
     def __init__(self, index: Any, shape: tuple[int, ...], count: int | None = None):
         first, self._rest = _split(index, shape)
-        row = None if _arrays.is_byte(first) else _checks.as_integer(first)
+        row = None if _arrays.is_byte(first) else checks.as_integer(first)
         self.alone = row is not None
         if row is not None:
             row += shape[0] if -shape[0] <= row < 0 else 0

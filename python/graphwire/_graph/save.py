@@ -22,7 +22,7 @@ from typing import Any, cast
 import numpy as np
 
 from graphwire._base import arrays as _arrays
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 from graphwire._base.arrays import Array, Ids
 from graphwire._base.keywords import keywords
 from graphwire._base.native import OutOfRangeError
@@ -94,7 +94,7 @@ def _owner(graph: Graph, one: Any) -> tuple[Any, bool]:
     if isinstance(one, Feature):
         return one.type, one.of_edges
     tensor = one._there()[1] if isinstance(one, Tensor) else None
-    if tensor is None or tensor.type == _checks.U32:
+    if tensor is None or tensor.type == checks.U32:
         return None, False
     return (graph.etypes if tensor.of_edges else graph.ntypes)[tensor.type], tensor.of_edges
 
@@ -342,8 +342,8 @@ def save(
     if kind not in _KINDS:
         raise ValueError(f"{path}: the suffix is the format, one of {', '.join(_KINDS)}")
     world, rank = _arrays.world_of(world, rank)
-    one = _checks.choice("files", files, ("one", "ranks")) == "one"
-    replace = _checks.flag("replace", replace)
+    one = checks.choice("files", files, ("one", "ranks")) == "one"
+    replace = checks.flag("replace", replace)
     shown = wanted(progress) and rank == 0
     write, join = _WRITE[kind]
     if not one:

@@ -18,7 +18,7 @@ from typing import Any, Union
 import numpy as np
 
 from graphwire._base import arrays as _arrays
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 from graphwire._base.arrays import Array, Ids
 from graphwire._base.keywords import keywords
 from graphwire._base.native import c_text, check, ffi, finish, in_thread, lib, text
@@ -55,11 +55,11 @@ def _initial(spec: Any, initial: Initial) -> None:
         spec.initial = lib.GW_INITIAL_ZERO
     elif isinstance(initial, tuple) and len(initial) == 3 and initial[0] in ("uniform", "normal"):
         spec.initial = lib.GW_INITIAL_UNIFORM if initial[0] == "uniform" else lib.GW_INITIAL_NORMAL
-        spec.low, spec.high = (_checks.number(f"initial[{i}]", initial[i]) for i in (1, 2))
-    elif _checks.is_bool(initial) or hasattr(type(initial), "__float__"):
-        whole = _checks.as_integer(initial)
+        spec.low, spec.high = (checks.number(f"initial[{i}]", initial[i]) for i in (1, 2))
+    elif checks.is_bool(initial) or hasattr(type(initial), "__float__"):
+        whole = checks.as_integer(initial)
         spec.initial = lib.GW_INITIAL_CONSTANT
-        spec.low = float(bool(initial)) if _checks.is_bool(initial) else _checks.number("initial", initial)
+        spec.low = float(bool(initial)) if checks.is_bool(initial) else checks.number("initial", initial)
         if whole is not None and spec.low != whole:
             raise ValueError(f"initial is sent as a double, which cannot hold {whole} exactly: write the rows instead")
     else:
@@ -165,7 +165,7 @@ class Tensor:
         values that are not numbers; ValueError for gradients of another shape; and the errors of t[ids].
         """
         check_optimizer(kind, lr, combine, eps, betas)
-        step = _checks.integer("step", step, 0, _checks.U64)
+        step = checks.integer("step", step, 0, checks.U64)
         client, tensor = self._there()
         array = _arrays.ids_array(ids, self.rows_of)
         if hasattr(gradients, "detach"):
@@ -232,8 +232,8 @@ class Tensor:
 
     def _state_rows(self, kind: Any, array: Any) -> tuple[tuple[int, ...], Any]:
         """(shape of a row, dtype) of an array of state. Raises InvalidError."""
-        _checks.choice("kind", kind, _STATE)
-        _checks.choice("array", array, _STATE[kind])
+        checks.choice("kind", kind, _STATE)
+        checks.choice("array", array, _STATE[kind])
         like_rows, dtype = _STATE[kind][array]
         return self.shape[1:] if like_rows else (), dtype
 
@@ -258,20 +258,20 @@ class Tensor:
 
 def check_optimizer(kind: Any, lr: Any, combine: Any, eps: Any = 1e-8, betas: Any = (0.9, 0.999)) -> None:
     """Checks the arguments of Tensor.push that configure the optimizer. Raises InvalidError and TypeError."""
-    _checks.choice("kind", kind, _KINDS)
-    _checks.optimizer(lr, combine, _COMBINE, eps, betas)
+    checks.choice("kind", kind, _KINDS)
+    checks.optimizer(lr, combine, _COMBINE, eps, betas)
 
 
 def _lifetime(kept: bool) -> int:
-    return int(lib.GW_KEPT if _checks.flag("kept", kept) else lib.GW_OF_JOB)
+    return int(lib.GW_KEPT if checks.flag("kept", kept) else lib.GW_OF_JOB)
 
 
 def shape_of(shape: Any) -> tuple[int, ...]:
     """Returns a shape as a tuple; a single number is a number of rows. Raises TypeError and ValueError."""
-    alone = _checks.as_integer(shape)
+    alone = checks.as_integer(shape)
     if alone is None and not isinstance(shape, (tuple, list)):
         raise TypeError(f"shape is (rows, …), not {shape!r}")
-    found = tuple(_checks.integer("shape", size, 0, 2**63 - 1) for size in ([alone] if alone is not None else shape))
+    found = tuple(checks.integer("shape", size, 0, 2**63 - 1) for size in ([alone] if alone is not None else shape))
     if not 1 <= len(found) <= lib.GW_DIMS_MAX:
         raise ValueError(f"shape: a tensor has 1 to {lib.GW_DIMS_MAX} dimensions, not {len(found)}")
     return found
@@ -317,8 +317,8 @@ def create_tensor(graph: OpenedGraph, name: str, shape: Any, dtype: Any, *, ntyp
     """Graph.create_tensor, which documents the arguments."""
     shared(graph, kept)
     client = graph._opened()
-    shape, seed = shape_of(shape), _checks.integer("seed", seed, 0, _checks.U64)
-    _checks.choice("place", place, _PLACES)
+    shape, seed = shape_of(shape), checks.integer("seed", seed, 0, checks.U64)
+    checks.choice("place", place, _PLACES)
     word = ffi.new("char[]", c_text("name", name))
     spec = ffi.new("struct gw_tensor_spec *", {
         "name": word, "dtype": _dtype(dtype), "placement": getattr(lib, _PLACES[place]), "ndim": len(shape),
@@ -355,8 +355,8 @@ def checkpoint(graph: OpenedGraph, folder: str, names: Sequence[str] | None, rep
     client, path = graph._opened(), c_text("folder", folder)
     words, count, kept = _words(names)
     options = ffi.new("struct gw_checkpoint_options *", {
-        "names": words, "name_count": count, "replace": _checks.flag("replace", replace),
-        "bytes_per_second": _checks.integer("bytes_per_second", bytes_per_second, 0, _checks.U64)})
+        "names": words, "name_count": count, "replace": checks.flag("replace", replace),
+        "bytes_per_second": checks.integer("bytes_per_second", bytes_per_second, 0, checks.U64)})
 
     def call() -> None:
         check(lib.gw_checkpoint(client.pointer, path, options))

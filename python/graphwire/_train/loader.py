@@ -23,7 +23,7 @@ from typing import Any, Callable
 from weakref import ref
 
 from graphwire._base import arrays as _arrays
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 from graphwire._base.arrays import Ids, Lease
 from graphwire._base.keywords import keywords
 from graphwire._base.log import deliver
@@ -203,16 +203,16 @@ class Loader(OfProcess):
                  shuffle: bool, seed: int, world: int | None, rank: int | None, last: str | None, depth: int,
                  device: Any):
         self._asked = (world, 0 if world == 1 and rank is None else rank)
-        self._last = last if last is None else _checks.choice("last", last, _LAST)
+        self._last = last if last is None else checks.choice("last", last, _LAST)
         self.graph, self.device = graph, device
-        self.batch_size = _checks.integer("batch_size", batch_size, 1, _checks.SEEDS_MAX)
+        self.batch_size = checks.integer("batch_size", batch_size, 1, checks.SEEDS_MAX)
         self._client, self._spec, self._seeds = graph._opened(), spec, seeds
         self._fanouts = reprlib.repr(fanouts)
         self._options = ffi.new("struct gw_loader_options *", {
             "spec": spec.pointer[0], "batch_size": self.batch_size,
-            "shuffle": _checks.flag("shuffle", shuffle), "seed": _checks.integer("seed", seed, 0, _checks.U64),
+            "shuffle": checks.flag("shuffle", shuffle), "seed": checks.integer("seed", seed, 0, checks.U64),
             "world": self.world, "rank": self.rank, "last": getattr(lib, _LAST[self.last]),
-            "depth": _checks.integer("depth", depth, 1, _DEPTH_MAX)})
+            "depth": checks.integer("depth", depth, 1, _DEPTH_MAX)})
         if seeds.several:
             self._options.lists, self._options.list_count = seeds.lists, len(seeds.types)
         else:
@@ -358,7 +358,7 @@ class Loader(OfProcess):
         missing = [name for name in names if name not in state]
         if missing:
             raise ValueError(f"state must be a result of state_dict(): this one has no {', '.join(missing)}")
-        start = {name: _checks.integer(f"state[{name!r}]", state[name], 0, _checks.U64) for name in names}
+        start = {name: checks.integer(f"state[{name!r}]", state[name], 0, checks.U64) for name in names}
         with self._lock:
             self._stream, self._closed = self._opened(start), False
             self._loop, self._coming = None, start["epoch"]
@@ -369,7 +369,7 @@ class Loader(OfProcess):
         the epoch after the one that began last. If the next loop runs this epoch already, nothing changes: a position
         of load_state_dict() within the epoch stays. Raises ValueError if the loader is closed; TypeError and
         InvalidError for a number that is no epoch."""
-        epoch = _checks.integer("epoch", epoch, 0, _checks.U64)
+        epoch = checks.integer("epoch", epoch, 0, checks.U64)
         with self._lock:
             self._there()
             if epoch != self._coming:
@@ -539,7 +539,7 @@ def sample(graph: Graph, seeds: Seeds, fanouts: Fanouts, *, seed: int = 0, strea
     ValueError and TypeError for other arguments; PeerError or DeadlineError if a server does not answer.
     """
     client = graph._opened()
-    seed, stream = _checks.integer("seed", seed, 0, _checks.U64), _checks.integer("stream", stream, 0, _checks.U64)
+    seed, stream = checks.integer("seed", seed, 0, checks.U64), checks.integer("stream", stream, 0, checks.U64)
     nodes = NodeSeeds(graph, seeds, ntype, one=True)
     spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
                 replace=replace, weight=weight, frontier=frontier, index_dtype=index_dtype, held_out=held_out)

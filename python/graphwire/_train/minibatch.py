@@ -13,7 +13,7 @@ from typing import Any, Union
 import numpy as np
 
 from graphwire._base import arrays as _arrays
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 from graphwire._base.arrays import Array, Lease, window
 from graphwire._base.native import ffi, lib
 from graphwire._graph.fanouts import Fanouts, hops_of
@@ -55,9 +55,9 @@ class Spec:
                  labels: Names, edge_features: Names, replace: bool, index_dtype: str, weight: Weight = None,
                  frontier: str = "all", edges: EdgeSeeds | None = None, held_out: HeldOut | None = None,
                  for_pyg: bool = False):
-        _checks.choice("index_dtype", index_dtype, ("int32", "int64"))
-        hops, replace = hops_of(graph, fanouts), _checks.flag("replace", replace)
-        self.frontier = _checks.choice("frontier", frontier, _FRONTIERS)
+        checks.choice("index_dtype", index_dtype, ("int32", "int64"))
+        hops, replace = hops_of(graph, fanouts), checks.flag("replace", replace)
+        self.frontier = checks.choice("frontier", frontier, _FRONTIERS)
         self.wide, self._wide_rows = index_dtype == "int64", for_pyg
         self.edges = edges  # the gw_sample_spec points into it
         if held_out is not None and not isinstance(held_out, HeldOut):

@@ -16,7 +16,7 @@ from typing import Any, Callable, Union
 import numpy as np
 
 from graphwire._base import arrays as _arrays
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 from graphwire._base.arrays import Ids
 from graphwire._base.native import ResourceError, ffi, lib, owned
 from graphwire._base.opened import Etype
@@ -140,14 +140,14 @@ class EdgeSeeds(_Lists):
     def _fill(self, graph: Graph, out: Any, negatives: int | None, negative_end: str | None, negative_ids: Ids | None,
               no_true_edges: bool | None, exclude: Sequence[str] | None, reverse_etype: Etype | None,
               reverse_ids: Ids | None) -> None:
-        end = _checks.choice("negative_end", "dst" if negative_end is None else negative_end, ("dst", "src"))
+        end = checks.choice("negative_end", "dst" if negative_end is None else negative_end, ("dst", "src"))
         words = {exclude} if isinstance(exclude, str) else set(exclude or ())
         if words - _EXCLUDE.keys():
             raise ValueError(f"exclude has {', '.join(sorted(map(str, words - _EXCLUDE.keys())))}; the words are "
                              f"{', '.join(_EXCLUDE)}")
         out.exclude = sum(getattr(lib, _EXCLUDE[word]) for word in words)
-        out.no_true_edges = no_true_edges is not None and _checks.flag("no_true_edges", no_true_edges)
-        out.negatives_each = 0 if negatives is None else _checks.integer("negatives", negatives)
+        out.no_true_edges = no_true_edges is not None and checks.flag("no_true_edges", no_true_edges)
+        out.negatives_each = 0 if negatives is None else checks.integer("negatives", negatives)
         if out.negatives_each:
             out.negatives = lib.GW_NEGATIVES_DST if end == "dst" else lib.GW_NEGATIVES_SRC
         if negative_ids is not None:

@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple, Optional
 import numpy as np
 
 from graphwire._base.scratch import Scratch
-from graphwire._files import pickles as _pickles
+from graphwire._files import pickles
 from graphwire._files.graph_arrays import HOMOGENEOUS, Arrays, Canonical
 from graphwire._files.npy import arrays_of_npz
 from graphwire._files.partition import run
@@ -217,7 +217,7 @@ def _link_splits(folder: Path) -> dict[str, Any]:
         if not path.is_file():
             raise DatasetError(f"{path} does not exist: the folder is not a complete set of OGB's")
         with reading(path, DatasetError):
-            found[split] = _pickles.load_torch(path, arrays=True)
+            found[split] = pickles.load_torch(path, arrays=True)
             if not isinstance(found[split], dict):
                 raise ValueError("it is no dictionary of links")
     return found

@@ -12,7 +12,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from graphwire._files import pickles as _pickles
+from graphwire._files import pickles
 from graphwire._files.fetch import fetch
 from graphwire._files.graph_arrays import HOMOGENEOUS, Arrays
 from graphwire._files.reading import reading
@@ -27,7 +27,7 @@ VALIDATION = 500  # nodes for validation, after the training nodes
 def _read(path: Path) -> Any:
     with reading(path, DatasetError, what="no file of Planetoid's sets"):
         if not path.name.endswith("test.index"):
-            return _pickles.load(path)
+            return pickles.load(path)
         ids = np.array([int(line) for line in path.read_text(encoding="ascii").split()], np.int64)
         if not len(ids) or ids.min() < 0 or len(np.unique(ids)) < len(ids) or (
                 ids.max() - ids.min() >= path.stat().st_size):  # CiteSeer has 15 ids more than lines, of 5 bytes

@@ -19,7 +19,7 @@ from typing import Any, Callable
 import torch
 import torch_geometric.loader as pyg
 
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 from graphwire._base.eager import eager
 from graphwire._base.keywords import keywords
 from graphwire._base.native import DeadlineError, PeerError
@@ -175,7 +175,7 @@ class Loops:
         """Sets the number of the next loop's epoch, and calls set_epoch of the sampler if it has it, as torch's
         DistributedSampler does. Torch's random numbers, and not the epoch, decide the order of other loaders. A
         position of load_state_dict() in this epoch stays."""
-        self._coming, self._state = _checks.integer("epoch", epoch, 0, _checks.U64), None
+        self._coming, self._state = checks.integer("epoch", epoch, 0, checks.U64), None
         if self._start is not None and self._start["epoch"] != epoch:
             self._start = None
         if hasattr(getattr(self, "sampler", None), "set_epoch"):
@@ -201,7 +201,7 @@ class Loops:
             raise ValueError("state: the loader that it is of " + (
                 "had no generator" if state["generator"] is None else "had a generator"))
         for name in ("epoch", "step"):
-            _checks.integer(f"state[{name!r}]", state[name], 0, _checks.U64)
+            checks.integer(f"state[{name!r}]", state[name], 0, checks.U64)
         self._start = dict(state)
         self.set_epoch(state["epoch"])
 

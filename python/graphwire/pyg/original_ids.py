@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from graphwire._base import arrays as _arrays
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 from graphwire._base.caller import level_of_the_caller
 from graphwire._base.native import GraphwireError, InvalidError, NotFoundError, OutOfRangeError
 from graphwire._graph.edge_ids import EdgeIds
@@ -61,7 +61,7 @@ class OriginalIds:
     """
 
     def __init__(self, graph: Graph, ids: str = "orig"):
-        self.graph, self.word = graph, _checks.choice("ids", ids, ("orig", "graph"))
+        self.graph, self.word = graph, checks.choice("ids", ids, ("orig", "graph"))
         self._in_rows: dict[str, bool] = {}
         wanted = self.word == "orig"
         if wanted and graph._renumbered is None:

@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 from graphwire._base.keywords import keywords
 from graphwire._files.pickles import load_torch
 from graphwire._files.reading import reading
@@ -61,7 +61,7 @@ class DistSparseGradOptimizer:
         self._params, self._lr, self._defaults = list(params), lr, {"_lr": lr, **options}
         self.__dict__.update(options)
         self._rank, self._world_size = context.rank, context.world
-        self._sync = _checks.flag("sync", sync)
+        self._sync = checks.flag("sync", sync)
         self._clean_grad = False
         self._state: dict[str, Any] = {}
         for table in self._params:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 from graphwire._base.arrays import MaskLengthError, ids_array, is_byte
 from graphwire._base.keywords import keywords
 from graphwire.dgl.distributed.book import EdgePartitionPolicy, GraphPartitionBook, NodePartitionPolicy, PartitionPolicy
@@ -74,7 +74,7 @@ def _length(what: str, count: int, shape: tuple[int, ...]) -> AssertionError:
 
 def _split(mask: Any, policy: PartitionPolicy, rank: int | None, force_even: bool, what: str) -> torch.Tensor:
     rank = context.rank if rank is None else rank
-    if _checks.as_integer(rank) is None:
+    if checks.as_integer(rank) is None:
         raise TypeError(f"rank is an integer, not {rank!r}")
     world = get_num_trainers()
     if not 0 <= rank < world:

@@ -12,7 +12,7 @@ from typing import Any, Callable
 import torch
 
 from graphwire._base import arrays as _arrays
-from graphwire._base import checks as _checks
+from graphwire._base import checks
 from graphwire.dgl.host import missing
 from graphwire.dgl.subset import message
 from graphwire.dgl.subset.adjacency import Adjacency
@@ -309,7 +309,7 @@ def _some(values: torch.Tensor, ids: Any) -> Any:
     if ids is None or (isinstance(ids, str)):
         return values
     found = values[as_ids(ids, count=len(values))]
-    return found if _checks.as_integer(ids) is None else int(found[0])
+    return found if checks.as_integer(ids) is None else int(found[0])
 
 
 class DGLBlock(DGLGraph):
