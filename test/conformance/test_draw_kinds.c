@@ -528,6 +528,34 @@ static void memory_shortage_is_an_error(void **state)
 	}
 }
 
+/* A kind that reads the groups' values gets none from a draw without a table, whatever the driver. */
+static void values_are_needed(void **state)
+{
+	(void)state;
+	struct gw_sampling_kind valued = sample_every_second;
+	struct gw_picks one = {0}, all = {0};
+	struct gw_blocks *blocks;
+	struct gw_relabel *relabel;
+	valued.valued = true;
+	valued.how = "by value";
+	const struct variant variant = {.kind = &valued, .fanout = 5, .grouped = true};
+	assert_int_equal(gw_blocks_create(&whole.graph.meta, &blocks), GW_OK);
+	assert_int_equal(gw_relabel_create(&whole.graph.meta, UINT64_MAX, &relabel), GW_OK);
+	for (int driver = 0; driver < 3; driver++) {
+		gw_status status = driver == 0   ? pick_all(&whole, &variant, NODES, 0, &one, &all)
+				   : driver == 1 ? pick_by_rounds(&whole, &variant, NODES, &kept_rounds, &kept_picks)
+						 : run_blocks(&whole, &variant, blocks, relabel);
+		assert_int_equal(status, GW_INVALID);
+		assert_non_null(strstr(gw_last_error(), "drawn by value, which needs a value for each seed"));
+	}
+	gw_relabel_destroy(relabel);
+	gw_blocks_destroy(blocks);
+	gw_picks_free(&one);
+	gw_picks_free(&all);
+	gw_picks_rounds_free(&kept_rounds);
+	gw_picks_free(&kept_picks);
+}
+
 static int make_graphs(void **state)
 {
 	find_kinds(state);
@@ -550,9 +578,13 @@ static int free_graphs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_second_is_as_defined),     cmocka_unit_test(picks_keep_the_contract),
-		cmocka_unit_test(lengths_and_widths_do_not_show), cmocka_unit_test(rounds_draw_the_same),
-		cmocka_unit_test(blocks_draw_the_same),           cmocka_unit_test(memory_shortage_is_an_error),
+		cmocka_unit_test(every_second_is_as_defined),
+		cmocka_unit_test(picks_keep_the_contract),
+		cmocka_unit_test(lengths_and_widths_do_not_show),
+		cmocka_unit_test(rounds_draw_the_same),
+		cmocka_unit_test(blocks_draw_the_same),
+		cmocka_unit_test(memory_shortage_is_an_error),
+		cmocka_unit_test(values_are_needed),
 	};
 	return cmocka_run_group_tests(tests, make_graphs, free_graphs);
 }
