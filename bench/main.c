@@ -59,7 +59,6 @@ struct bench_arguments {
 	struct gw_bench bench;
 };
 
-/* Runs one benchmark, with a command line of these options. */
 static int run_with(size_t number, const struct gw_bench *told)
 {
 	char *json = gw_format("--json=%s", told->json_path ? told->json_path : "");

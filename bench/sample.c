@@ -94,7 +94,6 @@ static gw_status sweep_one(struct sample_bed *bed, uint32_t threads, const struc
 	return GW_OK;
 }
 
-/* Finds the pace at which the replay is fastest: one distance after the other. */
 static gw_status sweep(struct sample_bed *bed, uint32_t threads)
 {
 	static const struct sweep_step steps[] = {

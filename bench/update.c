@@ -30,7 +30,7 @@
 #include "bench/fio.h"
 #include "bench/place.h"
 #include "bench/row_bed.h"
-#include "bench/update.h"
+#include "bench/update_private.h"
 #include "core/files/staging.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/digest.h"
@@ -97,7 +97,7 @@ static gw_status update_make_tensor(struct gw_update *a)
 	return status;
 }
 
-/* Pushes to one row, pulls it, and checks it against the formula. */
+/* A formula gives the expected row. */
 static gw_status update_check_step(struct gw_update *a)
 {
 	int64_t id = 1;

@@ -16,7 +16,7 @@
 
 #include "bench/bare_rows.h"
 #include "bench/place.h"
-#include "bench/update.h"
+#include "bench/update_private.h"
 #include "client/state/client.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
@@ -263,7 +263,6 @@ static void lookup_free(struct lookup *lookup)
 	gw_error_restore(&kept);
 }
 
-/* Runs all cases on this number of tensors. */
 static gw_status lookup_run_tensors(struct lookup *lookup, uint32_t tensors)
 {
 	gw_status status = GW_OK;

@@ -18,7 +18,7 @@
 
 #include "bench/bare_rows.h"
 #include "bench/place.h"
-#include "bench/update.h"
+#include "bench/update_private.h"
 #include "client/engine/remote_call.h"
 #include "client/state/client.h"
 #include "core/memory/alloc.h"
@@ -321,7 +321,7 @@ static gw_status mix_hot_row(struct mix *mix)
 
 /* --- Creating and freeing. --- */
 
-/* Returns [rows]: the sum of the weights of the rows up to each row. NULL: out of memory. */
+/* [rows]: the sum of the weights of the rows up to each row. NULL: out of memory. */
 static double *mix_make_law(uint64_t rows)
 {
 	double *sums = gw_malloc(rows * sizeof(*sums)), sum = 0;

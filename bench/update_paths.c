@@ -7,7 +7,7 @@
 
 #include "bench/bare_rows.h"
 #include "bench/row_bed.h"
-#include "bench/update.h"
+#include "bench/update_private.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 
@@ -81,7 +81,6 @@ static gw_status paths_measure_versioned(void *context, double *figure)
 	return paths_measure(context, PATHS_VERSIONED, figure);
 }
 
-/* Checks that each region returns the rows in its memory. */
 static gw_status paths_check(struct update_paths *paths)
 {
 	struct gw_update *a = paths->update;

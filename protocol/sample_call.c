@@ -133,7 +133,6 @@ size_t gw_sample_run_bytes(uint64_t dst_count, uint64_t edge_count, uint32_t id_
 	       2 * sample_call_padded(edge_count * id_bytes);
 }
 
-/* Zeroes the bytes after the elements, up to the next multiple of 8. */
 static void sample_call_pad(uint8_t *array, size_t bytes)
 {
 	memset(array + bytes, 0, sample_call_padded(bytes) - bytes);
@@ -199,7 +198,6 @@ static void parse_ids(uint64_t *out, const uint8_t *bytes, uint64_t n, uint32_t 
 	}
 }
 
-/* Parses one run at `at`; *used is its length in bytes. */
 static gw_status parse_run(const uint8_t *at, size_t left, uint64_t rows_left, struct gw_picks *picks, size_t *used)
 {
 	struct gw_sample_run run;

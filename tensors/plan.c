@@ -14,7 +14,7 @@ static bool is_floating(uint32_t dtype)
 	return dtype == GW_FLOAT16 || dtype == GW_BFLOAT16 || dtype == GW_FLOAT32 || dtype == GW_FLOAT64;
 }
 
-/* The number of rows of the plan's node or edge type; UINT64_MAX: the rows belong to no type. */
+/* UINT64_MAX: the rows belong to no type. */
 static gw_status plan_type_rows(const struct gw_graph_meta *meta, const struct gw_tensor_plan *plan, uint64_t *rows)
 {
 	*rows = UINT64_MAX;

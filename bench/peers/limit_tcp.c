@@ -214,7 +214,7 @@ static void *serve(void *context)
 	return NULL;
 }
 
-/* A connection over loopback; [0] is the client's end. */
+/* [0] is the client's end. */
 static void connect_both(int fds[2])
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -48,7 +48,7 @@ static atomic_flag spoken = ATOMIC_FLAG_INIT;
 
 /* ---- the table ---- */
 
-/* The slot whose range contains `from`; for 0, a free slot. */
+/* For address 0: a free slot. */
 static struct filemap_slot *filemap_find_slot(uintptr_t address)
 {
 	for (struct block *block = &first_block; block; block = atomic_load(&block->next)) {

@@ -85,7 +85,6 @@ static gw_status read_numbering(const json_t *object, const char *key, const cha
 	return GW_OK;
 }
 
-/* Parses "src:rel:dst". */
 static gw_status parse_etype(const struct gw_graph_meta *meta, const char *text, struct gw_edge_type *out)
 {
 	char copy[3 * GW_NAME_MAX + 3];

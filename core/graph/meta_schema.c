@@ -26,7 +26,7 @@ static gw_status bad_key(const char *key, const char *why)
 		why);
 }
 
-/* The type whose name is the `length` bytes at text; GW_TYPE_NONE if no type has it. */
+/* GW_TYPE_NONE if no type has it. */
 static uint32_t find_type(const struct gw_graph_meta *meta, bool edge, const char *text, size_t length)
 {
 	uint32_t count = edge ? meta->num_etypes : meta->num_ntypes;
@@ -193,7 +193,6 @@ gw_status gw_meta_check_size(const struct gw_array_meta *array)
 	return GW_OK;
 }
 
-/* gw_meta_check_array with a parsed key. */
 static gw_status check_parsed(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *array,
 			      const struct gw_array_key *key)
 {
@@ -521,7 +520,6 @@ static void feed_arrays(struct feed *feed, const struct gw_part_meta *part)
 	}
 }
 
-/* The digest over the book, and over the arrays of `parts` parts. */
 static gw_status digest_of(const struct gw_graph_meta *meta, uint32_t parts, uint64_t *digest)
 {
 	struct feed feed = {0};

@@ -33,8 +33,7 @@ __attribute__((no_sanitize_thread)) static uint64_t picks_held(const struct gw_s
 	return most;
 }
 
-/* A request for more picks than a reply can carry is answered in pieces, and each reply is made in slices. The
- * server's threads never store more picks than one slice has. */
+/* A request for more picks than a reply can carry is answered in pieces, and each reply is made in slices. */
 static void a_request_takes_no_more_memory_than_its_reply(void **state)
 {
 	(void)state;
@@ -109,8 +108,8 @@ static gw_status answer_never(void *context, const struct gw_call *call, struct 
 	return gw_reply_work(reply, 1, NULL) ? GW_AGAIN : GW_NO_MEMORY;
 }
 
-/* Samples from a server that works on the request for ever. *timely: this process was not delayed for so long that the
- * server's signs of life may have come too late. Returns whether one connection served the whole operation. */
+/* *timely: this process was not delayed for so long that the server's signs of life may have come too late. True: one
+ * connection served the whole operation. */
 static bool sample_for_ever(struct line *line, const struct gw_sample_spec *spec, bool *timely)
 {
 	struct gw_minibatch *batch;
@@ -286,7 +285,6 @@ static gw_status gather_one(struct gw_client *client)
 	return status;
 }
 
-/* A server with a key ends. A server of the same graph without a key gets its port. */
 static void a_server_without_a_key_replaces_none_with_a_key(void **state)
 {
 	(void)state;

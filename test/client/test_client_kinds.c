@@ -126,7 +126,6 @@ static uint64_t lists_digest(struct gw_client *client, const struct gw_neighbour
 	return digest;
 }
 
-/* Several mini-batches at once, for all threads. */
 static uint64_t batches_digest(struct gw_client *client, const struct gw_sample_spec *spec)
 {
 	static const int64_t seeds[] = {FIXTURE_HUB, 0, 300, 7, 2, 599, FIXTURE_HUB, 200, 201, 450};

@@ -326,7 +326,6 @@ static void a_lie_is_refused(void **state)
 	setup_end(&setup);
 }
 
-/* A server that does not have the request yet says so in one line, and serves everything else. */
 static void a_server_without_the_request(void **state)
 {
 	(void)state;

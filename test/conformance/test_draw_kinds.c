@@ -252,7 +252,6 @@ static void compare_picks(const struct gw_picks *a, const struct gw_picks *b, bo
 
 static struct columned whole, narrow, mixed; /* one part; the same in other widths; the same in several parts */
 
-/* The picks of a variant from the whole graph, in one call. */
 static struct gw_picks expected_picks(const struct variant *variant)
 {
 	struct gw_picks one = {0}, all = {0};

@@ -22,7 +22,6 @@
 #define REPLY_BYTES_MAX (16u << 20)
 #define SLICE_WORK      8192u /* as in server/answer_sample.c */
 
-/* Makes a request's bytes: random rows, every seventh of them row `hub`. */
 static uint8_t *make_call(struct gw_sample_call head, uint32_t rows_max, size_t *bytes)
 {
 	*bytes = sizeof(head) + head.row_count * 4ull;
@@ -124,7 +123,6 @@ static void answers_do_not_depend_on_slices(void **state)
 	server_bed_end(&bed);
 }
 
-/* The row with the longest list, and its degree. */
 static uint32_t longest_list(const struct gw_adjacency *adjacency, uint64_t *degree)
 {
 	uint32_t longest = 0;

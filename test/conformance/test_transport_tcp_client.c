@@ -41,7 +41,7 @@ static void *run_stage(void *argument)
 	return NULL;
 }
 
-/* Connects to the script, and reads once if the hello succeeds. Returns the first failure, with its text in *text. */
+/* Reads once if the hello succeeds. Returns the first failure, with its text in *text. */
 static gw_status meet_within(uint64_t seconds, const struct bed_kind *kind, script_play play, uint32_t step,
 			     uint64_t liveness_ms, char *text)
 {
@@ -95,7 +95,6 @@ static bool read_question(struct script *script)
 	return good;
 }
 
-/* Plays the hello and an answer, and closes after `step` steps. */
 static bool break_off(struct script *script)
 {
 	struct wire_header header;
@@ -142,7 +141,6 @@ static void a_server_breaks_off_at_each_state(void **state)
 	assert_int_equal(meet(*state, break_off, 9, 0, text), GW_OK);
 }
 
-/* Sends answers that do not fit the question. */
 static bool lie(struct script *script)
 {
 	static uint8_t payload[REGION_BYTES];

@@ -30,7 +30,6 @@ static void garbage_on_the_port(void **state)
 	rude_end(rude);
 }
 
-/* Each malformed frame ends its connection, with an ERROR frame. */
 static void malformed_frames(void **state)
 {
 	struct rude *rude = rude_begin(state, NULL);

@@ -256,7 +256,7 @@ static void costs_end(struct costs_bed *bed)
 	setup_end(&bed->setup);
 }
 
-/* Draws a mini-batch and counts. The device moves the same bytes, in at most as many reads. */
+/* The device moves the same bytes, in at most as many reads. */
 static struct gw_minibatch *sample_counted(const struct costs_bed *bed, const struct gw_sample_spec *spec, uint64_t n,
 					   struct cost *cost)
 {

@@ -29,7 +29,7 @@ static void parse_reply(const uint8_t *data, size_t size)
 	gw_picks_free(&picks);
 }
 
-/* Reads all arrays of a call, and prints it: what is printed is the same call. */
+/* What is printed is the same call. */
 static void use_call(const struct gw_sample_call *call, const struct gw_sample_arrays *arrays, const uint8_t *end)
 {
 	struct gw_sample_group_run run;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include "test/fuzz/fuzz_driver.h"
+#include "transport/tcp/server/server.h"
 #include "transport/tcp/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

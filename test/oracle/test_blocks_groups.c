@@ -107,7 +107,6 @@ static uint64_t run_and_digest(const struct slow_graph *graph, const struct grou
 	return slow_blocks_digest(&graph->meta, objects->blocks, batch->spec.hops, batch->spec.wide_indices);
 }
 
-/* Groups, or every node once, or both; over parts, widths, maps. */
 static void batches_are_those_of_the_definition(void **state)
 {
 	(void)state;
@@ -135,7 +134,6 @@ static void batches_are_those_of_the_definition(void **state)
 	}
 }
 
-/* One object for batches in groups and without, in turn, with failed ones between. */
 static void group_zero_is_no_group(void **state)
 {
 	(void)state;

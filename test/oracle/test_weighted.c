@@ -17,7 +17,6 @@
 
 #define ALL GW_FANOUT_ALL
 
-/* Draws from all lists in runs of `length`, and compares with the law. */
 static void compare_with_law(const struct weighted_bed *bed, const struct gw_draw *draw, uint32_t length)
 {
 	struct weighted_driven driven = {0};
@@ -141,7 +140,6 @@ static void vectors_do_not_show_in_draws(void **state)
 	gw_vectors_set(GW_VECTORS_AUTO);
 }
 
-/* Long lists: many blocks of exact sums, and entries one by one. */
 static void long_lists_are_the_law(void **state)
 {
 	(void)state;

@@ -71,7 +71,7 @@ static void clean_up(void)
 		_exit(3);
 }
 
-/* Runs body in a child under the guard, and copies its stderr to text. Returns its wait status. */
+/* Returns the child's wait status. */
 static int run_guarded(void (*body)(struct bed *), struct bed *bed, char text[2048])
 {
 	int ends[2], status;

@@ -24,7 +24,6 @@ static uint32_t dense_put(struct gw_dense_map *map, uint64_t id, uint32_t number
 	return number;
 }
 
-/* Numbers ids in the order of first use, with the map and with a plain table. */
 static void check_dense(struct gw_dense_map *map, uint64_t seed)
 {
 	static int64_t table[IDS];

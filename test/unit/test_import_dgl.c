@@ -194,7 +194,6 @@ static void as_the_guide_says(void **state)
 	import_bed_reset(&import_bed);
 }
 
-/* What a stranger's files get wrong. */
 static void faults_of_the_guide(void **state)
 {
 	(void)state;

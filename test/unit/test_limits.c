@@ -57,7 +57,6 @@ static int end(void **state)
 	return gw_remove_tree(root) != GW_OK;
 }
 
-/* For each kind and both versions: the file's name, and what remains. */
 static void groups_of_both_versions(void **state)
 {
 	static const struct {
@@ -189,8 +188,7 @@ static void *nothing(void *context)
 	return context;
 }
 
-/* Starts threads until one is refused, and compares the error. */
-static int expect_refused(const char *part)
+static int expect_refused_thread(const char *part)
 {
 	pthread_t threads[64];
 	int error = 0, n = 0;
@@ -214,7 +212,7 @@ static int without_addresses(void *context)
 	rlim_t bytes = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + (1u << 20);
 	if (setrlimit(RLIMIT_AS, &(struct rlimit){bytes, RLIM_INFINITY}) != 0)
 		return 3;
-	return expect_refused("has no room for its stack: ulimit -v unlimited");
+	return expect_refused_thread("has no room for its stack: ulimit -v unlimited");
 }
 #endif
 
@@ -223,7 +221,7 @@ static int without_processes(void *context)
 	(void)context;
 	if (setrlimit(RLIMIT_NPROC, &(struct rlimit){1, 1}) != 0 || setresuid(64321, 64321, 64321) != 0)
 		return 3;
-	return expect_refused("this user may have 1 processes and threads: echo '* - nproc unlimited'");
+	return expect_refused_thread("this user may have 1 processes and threads: echo '* - nproc unlimited'");
 }
 
 static void threads_that_are_refused(void **state)

@@ -187,7 +187,6 @@ static void columns_are_checked(void **state)
 	}
 }
 
-/* Runs of groups must cover the rows, and be in the table if one exists. */
 static void groups_are_checked(void **state)
 {
 	(void)state;

@@ -45,7 +45,6 @@ static void part(struct gw_replay_cache *cache, uint32_t client)
 	gw_replay_disconnect(cache, uuid);
 }
 
-/* Applies a call with an answer of this many bytes. */
 static gw_status apply(struct gw_replay_cache *cache, uint32_t client, struct gw_once once, uint32_t bytes)
 {
 	struct gw_replay_entry *entry;

@@ -42,7 +42,7 @@ static struct body read_begin(uint8_t type, const struct wire_read *read)
 
 /* --- Offsets. --- */
 
-/* Encodes n offsets with distance `step`, and decodes them. Returns the code. */
+/* Returns the code. */
 static struct wire_code round_trip(uint8_t type, const uint64_t *at, uint32_t n, size_t step)
 {
 	struct wire_code code = gw_wire_code(at, n, step);
@@ -373,7 +373,6 @@ static void memories_of_rows(void **state)
 	}
 }
 
-/* A read of one range at `at`. */
 static gw_status row_at(const struct gw_row_format *format, uint64_t at, uint32_t bytes)
 {
 	struct wire_read read = {.count = 1, .length = bytes, .width = 8};

@@ -274,7 +274,7 @@ static void device_place(struct gw_doctor *doctor, const char *device)
 	gw_doctor_fix(finding, "numactl --cpunodebind=%lld --preferred=%lld COMMAND", (long long)node, (long long)node);
 }
 
-/* Reports the slot: a card in a narrow slot is limited to the slot's rate. */
+/* A card in a narrow slot is limited to the slot's rate. */
 static void device_slot(struct gw_doctor *doctor, const char *device)
 {
 	char speed[GW_DOCTOR_WORD_MAX], speed_max[GW_DOCTOR_WORD_MAX];
@@ -293,8 +293,7 @@ static void device_slot(struct gw_doctor *doctor, const char *device)
 	gw_doctor_costs(finding, "the slot's lanes limit the bytes a second");
 }
 
-/* Reports that libibverbs gave no report of any device. */
-static void no_reports(struct gw_doctor *doctor, enum gw_doctor_status status)
+static void report_no_reports(struct gw_doctor *doctor, enum gw_doctor_status status)
 {
 	struct gw_doctor_finding *finding = gw_doctor_find(doctor, status, "libibverbs");
 	gw_doctor_value(finding, "%.*s", (int)strcspn(doctor->no_reports, ";"), doctor->no_reports);
@@ -315,7 +314,7 @@ void gw_doctor_devices(struct gw_doctor *doctor)
 	struct gw_doctor_names devices;
 	if (!gw_doctor_device_names(doctor, &devices)) {
 		if (doctor->no_libraries)
-			no_reports(doctor, GW_DOCTOR_NOTE);
+			report_no_reports(doctor, GW_DOCTOR_NOTE);
 		struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_NOTE, "devices");
 		gw_doctor_value(finding, "no RDMA device");
 		gw_doctor_costs(finding, "servers on other hosts are reached over TCP");
@@ -324,7 +323,7 @@ void gw_doctor_devices(struct gw_doctor *doctor)
 		return;
 	}
 	if (doctor->no_reports)
-		no_reports(doctor, GW_DOCTOR_WARNING);
+		report_no_reports(doctor, GW_DOCTOR_WARNING);
 	for (uint32_t i = 0; i < devices.count; i++) {
 		const char *device = devices.names[i];
 		device_itself(doctor, device);

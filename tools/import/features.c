@@ -277,7 +277,6 @@ static const uint64_t *rows_of_nodes(const struct gw_import_space *space, uint64
 	return compact ? space->values : space->lines;
 }
 
-/* Checks that each input id has a row. */
 static gw_status check_compact(const struct gw_import_space *space, const struct gw_import_feature *feature,
 			       uint64_t rows)
 {
@@ -291,7 +290,7 @@ static gw_status check_compact(const struct gw_import_space *space, const struct
 	return GW_OK;
 }
 
-/* Picks the rows of nodes whose order is not that of the rows. */
+/* The order of the nodes is not that of the rows. */
 static gw_status pick_array(struct gw_import *im, const struct gw_import_space *space, const uint64_t *rows,
 			    uint64_t base, struct gw_builder_array *array)
 {

@@ -19,7 +19,6 @@
 
 #define CHOOSE "name the columns with --src-column and --dst-column"
 
-/* The fields of the first row. Release with gw_free. count: at most GW_TABLE_COLUMNS_MAX. */
 static gw_status header_fields(const struct gw_import_file *file, struct gw_text_span **out, uint32_t *count)
 {
 	*out = gw_calloc(GW_TABLE_COLUMNS_MAX, sizeof(**out));
@@ -309,7 +308,7 @@ gw_status gw_import_header_check(const struct gw_import *im, const struct gw_imp
 	return file->text_format.header == GW_HEADER_YES && named ? check_width(file) : GW_OK;
 }
 
-/* Prints: edges.csv: source = column 2 "src", destination = column 3 "dst" */
+/* edges.csv: source = column 2 "src", destination = column 3 "dst" */
 static gw_status header_print_columns(const struct gw_import_set *set, const struct gw_import_file *file)
 {
 	static const char *const ends[] = {"source", "destination", "relation"};

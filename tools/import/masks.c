@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads a mask's numbers. *flags: every number is 0 or 1, and their count is the number of rows. */
 static gw_status mask_numbers(struct gw_import *im, const struct gw_import_feature *feature, uint64_t rows,
 			      uint64_t **numbers, uint64_t *count, bool *flags)
 {
@@ -57,9 +56,8 @@ static int compare_id_numbers(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Replaces ids of a list of numbers by their places in the list. */
-static gw_status number_ids(struct gw_import *im, const struct gw_import_space *space,
-			    const struct gw_import_feature *feature, uint64_t *ids, uint64_t count)
+static gw_status number_ids_by_list(struct gw_import *im, const struct gw_import_space *space,
+				    const struct gw_import_feature *feature, uint64_t *ids, uint64_t count)
 {
 	gw_status status = GW_OK;
 	struct id_number *sorted = gw_import_take(im, space->count, sizeof(*sorted), &status);
@@ -99,7 +97,7 @@ gw_status gw_import_mask_of_ids(struct gw_import *im, const struct gw_import_spa
 			       feature->source, feature->name, space->base, space->base_path);
 	*by_id = !flags;
 	if (!flags && space->values)
-		status = number_ids(im, space, feature, ids, count);
+		status = number_ids_by_list(im, space, feature, ids, count);
 	uint8_t *mask = gw_import_take(im, space->count, 1, &status);
 	if (status != GW_OK)
 		return status;

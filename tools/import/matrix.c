@@ -35,7 +35,6 @@ static bool is_market(const struct gw_text *text)
 	return text->bytes > bytes && strncasecmp(text->data, BANNER, bytes) == 0 && gw_is_blank(text->data[bytes]);
 }
 
-/* The words of the banner after the first one. */
 static uint32_t banner_words(const struct gw_text *text, struct gw_text_span words[BANNER_WORDS])
 {
 	const struct gw_table_format blanks = {.delimiter = ' '};

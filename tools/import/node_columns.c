@@ -171,7 +171,6 @@ static int compare_categories(const void *a, const void *b)
 	return order ? order : (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* Replaces the numbers of words, and sorts the words: word i of the result has the number i. */
 static gw_status sort_categories(struct gw_import *im, const struct gw_import_space *space, uint64_t count,
 				 const uint64_t *offsets, const char *bytes, uint64_t *numbers)
 {
@@ -297,7 +296,7 @@ static enum mask_word mask_word(struct gw_text_span span)
 	return !is_flag || flag < 0 || flag > 1 ? MASK_BAD : flag ? MASK_YES : MASK_NO;
 }
 
-/* Replaces texts by their meanings. *splits: words of splits, not flags. */
+/* *splits: words of splits, not flags. */
 static gw_status mask_words(const struct gw_import_space *space, const char *name, uint64_t *texts, bool *splits)
 {
 	for (uint64_t i = 0; i < space->count; i++) {

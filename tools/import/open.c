@@ -61,7 +61,6 @@ static void set_format(const struct gw_import *im, const struct gw_import_set *s
 		file->text_format.header = GW_HEADER_YES;
 }
 
-/* Whether the first row has one of the names that the caller gave to columns. It is then a header. */
 static bool has_given_name(const struct gw_import_options *o, const struct gw_import_file *file)
 {
 	struct gw_text_span fields[64];
@@ -266,8 +265,7 @@ static gw_status open_text(struct gw_import *im, struct gw_import_set *set, stru
 	return status;
 }
 
-/* Opens the members that usually hold edges, by their names. */
-static gw_status open_npz(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
+static gw_status open_npz_edges(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
 {
 	static const char *const pairs[][2] = {{"src", "dst"}, {"row", "col"}, {"source", "target"}};
 	static const char *const singles[] = {"edges", "edge_index", "edge_list"};
@@ -339,7 +337,7 @@ static gw_status import_open_file(struct gw_import *im, struct gw_import_set *se
 		status = gw_npy_open(file->path, &file->arrays[0]);
 		break;
 	case GW_FROM_NPZ:
-		status = open_npz(im, set, file);
+		status = open_npz_edges(im, set, file);
 		break;
 	case GW_FROM_DGL:
 		return gw_fail(GW_INVALID, "%s: a chunked graph defines its own types: pass it with --from",
@@ -350,7 +348,6 @@ static gw_status import_open_file(struct gw_import *im, struct gw_import_set *se
 	return status != GW_OK ? status : check_edge_arrays(im, set, file);
 }
 
-/* Whether an option or a file gives the number of nodes of this type. */
 static bool count_is_given(const struct gw_import_space *space)
 {
 	return space->num_nodes != GW_NONE || space->list_path || space->shape_path;

@@ -19,7 +19,6 @@ struct reading {
 
 #define ROOM 32 /* bytes after a field that the fast path may read without an end check */
 
-/* Cuts a field in quotes. */
 static enum gw_field_state quoted_field(const char **at, const char *end, const struct gw_table_format *format,
 					struct gw_text_span *field)
 {
@@ -110,7 +109,6 @@ static const char *kind_text(enum gw_column_kind kind)
 	return "text of at most 65535 bytes";
 }
 
-/* Copies a field for error texts; replaces characters that cannot be printed. */
 static const char *printable(struct gw_text_span field, char text[41])
 {
 	uint64_t bytes = field.bytes < 40 ? field.bytes : 40;
@@ -152,7 +150,6 @@ static const char *float_text(enum gw_float_fault fault)
 	return NULL;
 }
 
-/* Why a number is not the column's; NULL if the field is no number. */
 static const char *range_text(const struct gw_table_column *column, struct gw_text_span field)
 {
 	enum gw_float_fault fault = GW_FLOAT_FITS;
@@ -271,7 +268,6 @@ gw_status gw_table_field_read(const struct gw_text *text, const struct gw_table_
 	return store(text, column, 0, field) ? GW_OK : fail_field(text->name, line, column, field);
 }
 
-/* Whether the rest of a line has more than blanks. */
 static bool has_more(const char *at, const char *end)
 {
 	while (at < end && gw_is_blank(*at))

@@ -91,7 +91,6 @@ static gw_status text_read_all(int fd, const char *name, struct growing *memory)
 	}
 }
 
-/* Runs one inflate call. *ended: a stream has ended. */
 static gw_status inflate_step(z_stream *stream, const struct gw_text *text, struct growing *memory, bool *ended)
 {
 	gw_status status = growing_reserve(memory, INFLATE_BYTES, text->name);
@@ -110,7 +109,6 @@ static gw_status inflate_step(z_stream *stream, const struct gw_text *text, stru
 	return GW_OK;
 }
 
-/* Inflates all gzip streams of text->data into memory. */
 static gw_status inflate_all(const struct gw_text *text, struct growing *memory)
 {
 	z_stream stream = {0};
@@ -188,7 +186,6 @@ static gw_status check_text(const struct gw_text *text)
 	return GW_OK;
 }
 
-/* Replaces the compressed bytes by their text. */
 static gw_status inflate_text(struct gw_text *text)
 {
 	struct growing memory = {.limit = memory_limit()};

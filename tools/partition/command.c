@@ -121,7 +121,6 @@ static double partition_seconds_since(uint64_t start_ns)
 	return (double)(gw_now_ns() - start_ns) * 1e-9;
 }
 
-/* Unmaps the pages that the checks read, so that METIS can use the memory. */
 static void drop_mapping(const struct gw_part *part)
 {
 	const struct gw_array *array;

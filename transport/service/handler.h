@@ -4,6 +4,8 @@
 
 #include "core/errors/status.h"
 
+#define GW_REPLY_BYTES_MAX (64u << 20) /* bytes of one reply; a backend may send it in chunks */
+
 /* One two-sided call. */
 struct gw_call {
 	uint16_t op;

@@ -2,8 +2,6 @@
  * must belong to this user, and neither it nor the key files give other users access. So no other user of the host can
  * plant or read a key. A key file that a command names (--key-file) may also be root's, and readable for a group that
  * root chose. Fails on a folder or file that other users own or may read, and names it. */
-#include "transport/transport.h"
-
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -249,17 +247,4 @@ void gw_key_remove(uint16_t port)
 gw_status gw_key_read(const char *path, uint8_t key[1024], uint32_t *key_bytes)
 {
 	return file_read(path, check_named, key, KEY_FILE_BYTES_MIN, KEY_FILE_BYTES_MAX, key_bytes);
-}
-
-gw_status gw_key_choose(struct gw_connect_options *options, bool insecure, uint8_t found[GW_KEY_BYTES])
-{
-	if (!gw_address_has_port(&options->address) || !gw_address_is_loopback(&options->address))
-		return GW_OK;
-	gw_status status = gw_key_find(options->address.port, found);
-	if (status == GW_OK) {
-		options->key = found;
-		options->key_bytes = GW_KEY_BYTES;
-	}
-	options->must_prove = !insecure;
-	return status == GW_NOT_FOUND || insecure ? GW_OK : status;
 }

@@ -2,11 +2,11 @@
  * bytes, so that a large reply is sent from where the handler wrote it. The service counts the memory of long replies
  * over all its clients, from the handler's first run until the reply is sent. Fails when memory, the client's share of
  * it, or the service's memory for replies is used up. */
+#include <assert.h>
 #include <string.h>
 
 #include "core/memory/alloc.h"
 #include "transport/service/service_backend.h"
-#include "transport/transport.h"
 
 #define FIRST_BYTES 4096
 

@@ -130,9 +130,6 @@ static inline void gw_count(_Atomic uint64_t *counter, uint64_t n)
  * their sum; it does nothing if they were not added. */
 void gw_service_reads_begin(struct gw_service *service, struct gw_service_reads *reads);
 void gw_service_reads_end(struct gw_service *service, struct gw_service_reads *reads);
-/* Adds the reads of all connections, ended ones included, to the counters. */
-void gw_service_reads_sum(struct gw_service *service, struct gw_service_counters *out);
-
 static inline void gw_count_alone(_Atomic uint64_t *counter, uint64_t n)
 {
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
@@ -156,13 +153,7 @@ void gw_service_left(struct gw_service *service, uint64_t connection, uint32_t t
 gw_status gw_service_apply(struct gw_service *service, const struct gw_call *call, struct gw_reply *reply,
 			   uint32_t thread);
 
-/* GW_INVALID: the memory cannot be a region. transport/service/region_check.c */
-gw_status gw_service_region_check(const uint8_t *base, uint64_t bytes, uint64_t slice_bytes,
-				  const struct gw_region_rows *rows);
-
 /* --- service_dynamic.c --- */
-void gw_service_dynamic_begin(struct gw_service *service);
-void gw_service_dynamic_end(struct gw_service *service); /* call it after the listeners have ended */
 /* References a dynamic region: its memory stays until gw_dynamic_region_leave. NULL: GW_NOT_FOUND. */
 struct gw_dynamic_region_place *gw_dynamic_region_enter(struct gw_service *service, uint32_t id, uint32_t generation);
 void gw_dynamic_region_leave(struct gw_service *service, struct gw_dynamic_region_place *place);

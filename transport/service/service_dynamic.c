@@ -17,7 +17,7 @@
 #include "core/errors/log.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/rng.h"
-#include "transport/service/service_backend.h"
+#include "transport/service/service_private.h"
 
 void gw_service_dynamic_begin(struct gw_service *service)
 {

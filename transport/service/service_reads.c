@@ -1,7 +1,7 @@
 /* Counts of reads, for each connection. The lock is taken when a connection begins or ends and when the sum is read,
  * never by a read. */
 #include "core/memory/list.h"
-#include "transport/service/service_backend.h"
+#include "transport/service/service_private.h"
 
 static uint64_t service_reads_load(const _Atomic uint64_t *counter)
 {

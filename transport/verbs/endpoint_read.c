@@ -21,7 +21,7 @@
 #include "core/memory/list.h"
 #include "core/system/clock.h"
 #include "transport/reads.h"
-#include "transport/verbs/endpoint.h"
+#include "transport/verbs/endpoint_private.h"
 
 void gw_verbs_reads_begin(struct verbs_endpoint *endpoint)
 {

@@ -5,8 +5,11 @@
  *                                                                          wrong graph, deadline, end of stream
  *
  * A lost endpoint exists until its owner closes it; calls on it fail. Dialling tries the name's addresses in turn. Each
- * address has a share of the time, since an attempt does not end by itself if the host drops its packets. Loss of the
- * peer: client_lose.c.
+ * address has a share of the time, since an attempt does not end by itself if the host drops its packets.
+ *
+ * Questions end one by one, or all when the peer is lost. A dropped set completes once nothing can write to its
+ * destination. If a receive into the destination is in progress (io_uring), the receive is cancelled and reaped first;
+ * otherwise the set completes at once.
  */
 #include "transport/tcp/client/client_private.h"
 
@@ -21,6 +24,7 @@
 #include "core/memory/list.h"
 #include "core/system/clock.h"
 #include "transport/tcp/client/resolve.h"
+#include "transport/tcp/socket.h"
 
 #define LIVENESS_DEFAULT_NS (30 * GW_NS_PER_SECOND)
 #define DIAL_NS             (10 * GW_NS_PER_SECOND) /* for each of several addresses if the connect has no deadline */
@@ -347,6 +351,88 @@ void gw_tcp_clients_end(struct tcp_loop *loop)
 	}
 }
 
+/* --- Loss, and the end of questions. --- */
+
+const char *gw_tcp_client_name(const struct tcp_client *client, char text[GW_ADDRESS_MAX])
+{
+	return gw_address_text(&client->address, text);
+}
+
+void gw_tcp_client_connected(struct tcp_client *client, gw_status status)
+{
+	if (!client->connecting)
+		return;
+	gw_completions_post(&client->loop->completions, client->connecting, status);
+	client->connecting = NULL;
+}
+
+void gw_tcp_client_frame_end(struct tcp_client *client, struct client_frame *frame)
+{
+	struct gw_read_set *set = frame->set;
+	frame->set = NULL;
+	if (!set)
+		return;
+	set->frames_open--;
+	gw_read_set_settle(&client->loop->completions, set);
+}
+
+void gw_tcp_client_drop_set(struct tcp_client *client, struct gw_read_set *set)
+{
+	for (uint32_t at = client->queue_begin; set->frames_open && at != client->queue_end; at++) {
+		struct client_frame *frame = client_frame(client, at);
+		if (frame->set != set)
+			continue;
+		if (at == client->queue_begin && client->direct && client->io.receiving) {
+			client->direct_dying = true;
+			client->loop->driver->ops->stop_receive(client->loop->driver, &client->io);
+			continue;
+		}
+		/* This may complete the set; its memory is then the caller's. */
+		bool final = set->frames_open == 1;
+		gw_tcp_client_frame_end(client, frame);
+		if (final)
+			return;
+	}
+	gw_read_set_settle(&client->loop->completions, set);
+}
+
+/* Fails every question with the text of gw_last_error(). The oldest question ends later if a receive of its answer is
+ * in progress. */
+static void fail_questions(struct tcp_client *client, gw_status status)
+{
+	char text[GW_ERROR_TEXT_MAX];
+	snprintf(text, sizeof(text), "%s", gw_last_error());
+	for (uint32_t at = client->queue_begin; at != client->queue_end; at++) {
+		struct client_frame *frame = client_frame(client, at);
+		if (frame->note) {
+			gw_completions_post(&client->loop->completions, frame->note, gw_fail_text(status, text));
+			frame->note = NULL;
+		}
+	}
+	for (struct gw_read_set *set = client->sets, *next; set; set = next) {
+		next = set->next;
+		gw_read_set_fail(set, gw_fail_text(status, text));
+		gw_tcp_client_drop_set(client, set);
+	}
+	client->requests_open = 0;
+	if (!client->direct_dying)
+		client->queue_begin = client->queue_end;
+	gw_fail_text(status, text);
+}
+
+void gw_tcp_client_lose(struct tcp_client *client, gw_status status)
+{
+	if (client->phase == CLIENT_LOST)
+		return;
+	client->phase = CLIENT_LOST;
+	client->base.state = GW_ENDPOINT_LOST;
+	gw_tcp_client_connected(client, status);
+	fail_questions(client, status);
+	gw_tcp_client_room(client);
+	if (client->io_added && !client->io_gone)
+		client->loop->driver->ops->remove(client->loop->driver, &client->io);
+}
+
 /* --- Time. --- */
 
 static gw_status tcp_client_deadline_fail(const struct tcp_client *client, const char *what)
@@ -464,4 +550,10 @@ bool gw_tcp_clients_busy(const struct tcp_loop *loop)
 		if (client->connecting || client_queued(client) || client->closed)
 			return true;
 	return false;
+}
+
+struct tcp_copies gw_tcp_copies(struct gw_endpoint *base)
+{
+	struct tcp_client *client = (struct tcp_client *)base;
+	return (struct tcp_copies){&client->sets, &client->loop->completions, client->mapped};
 }

@@ -1,7 +1,6 @@
 /* An endpoint over TCP, shared by its files:
  *
- *      client.c          connect, hello, close, deadlines, liveness
- *      client_lose.c     questions end, the peer is lost
+ *      client.c          connect, hello, close, deadlines, liveness, loss
  *      client_lone.c     one short answer, awaited in its socket
  *      client_post.c     reads and requests become frames in the output buffer and places in the queue
  *      client_dynamic.c  dynamic regions
@@ -13,8 +12,8 @@
 #define GW_TRANSPORT_TCP_CLIENT_CLIENT_PRIVATE_H
 
 #include "transport/service/auth.h"
+#include "transport/tcp/client/client.h"
 #include "transport/tcp/client/dest.h"
-#include "transport/tcp/tcp.h"
 #include "transport/tcp/wire.h"
 
 #define CLIENT_FRAMES_MAX    64u         /* questions that are open at once */
@@ -131,9 +130,7 @@ static inline struct client_frame *client_oldest(struct tcp_client *client)
 	return client_frame(client, client->queue_begin);
 }
 
-/* --- client_lose.c, client_post.c --- */
-const char *gw_tcp_client_name(const struct tcp_client *client, char text[GW_ADDRESS_MAX]);
-
+/* --- client.c, client_post.c --- */
 /* Reserves room for a frame in the output buffer, header included. NULL: *status is GW_AGAIN (no room now), or
  * GW_NO_MEMORY with an error text. gw_tcp_client_push appends the frame. */
 uint8_t *gw_tcp_client_reserve(struct tcp_client *client, uint32_t bytes, gw_status *status);

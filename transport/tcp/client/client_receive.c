@@ -14,6 +14,7 @@
 
 #include "core/memory/alloc.h"
 #include "transport/tcp/client/client_private.h"
+#include "transport/tcp/socket.h"
 
 static uint32_t receive_staged(const struct tcp_client *client)
 {

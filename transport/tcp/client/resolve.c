@@ -21,7 +21,7 @@
 #include "core/memory/alloc.h"
 #include "core/system/fork.h"
 #include "core/system/thread.h"
-#include "transport/tcp/tcp.h"
+#include "transport/tcp/socket.h"
 
 struct tcp_resolve {
 	struct gw_address address;

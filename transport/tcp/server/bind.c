@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "transport/tcp/tcp.h"
+#include "transport/tcp/server/server.h"
+#include "transport/tcp/socket.h"
 
 #define BACKLOG 512
 

@@ -18,7 +18,7 @@
 #include "core/memory/alloc.h"
 #include "core/memory/list.h"
 #include "core/system/clock.h"
-#include "transport/tcp/tcp.h"
+#include "transport/tcp/server/server.h"
 
 #define ACCEPTS_MAX 64                   /* clients accepted in one turn of the listening socket */
 #define PAUSE_NS    (100 * GW_NS_PER_MS) /* pause of accepting after descriptors ran out */
@@ -27,6 +27,36 @@ static struct tcp_listener *tcp_listener_of_io(struct tcp_io *io)
 {
 	return ((struct tcp_accept *)(void *)((uint8_t *)io - offsetof(struct tcp_accept, io)))->listener;
 }
+
+/* --- References: the owner, the sockets and each connection have one. --- */
+
+void gw_tcp_accept_drop(struct tcp_accept *accept)
+{
+	if (!accept)
+		return;
+	gw_socket_close(accept->io.fd);
+	gw_free(accept);
+}
+
+void gw_tcp_listener_release(struct tcp_listener *listener)
+{
+	if (atomic_fetch_sub(&listener->references, 1) != 1)
+		return;
+	gw_tcp_accept_drop(atomic_load(&listener->renewed));
+	if (listener->export)
+		listener->local->export_free(listener->export);
+	gw_free(listener);
+}
+
+uint32_t gw_tcp_loop_number(const struct tcp_listener *listener, const struct tcp_loop *loop)
+{
+	for (uint32_t i = 0; i < listener->loop_count; i++)
+		if (listener->loops[i] == loop)
+			return i;
+	return 0;
+}
+
+/* --- Accepting. --- */
 
 /* Hands a socket to the loop of another thread. */
 static void deal_out(struct tcp_listener *listener, struct tcp_loop *loop, int fd)

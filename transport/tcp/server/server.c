@@ -17,6 +17,7 @@
  * ERROR frame first. A read or request that cannot be served gets an ERROR frame, and the connection goes on.
  */
 #include "transport/tcp/server/server_private.h"
+#include "transport/tcp/socket.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -28,6 +29,7 @@
 #include "core/memory/alloc.h"
 #include "core/memory/list.h"
 #include "core/system/clock.h"
+#include "transport/service/replay_cache.h"
 
 #define ANSWER_MIN    (WIRE_HEADER_BYTES + WIRE_ERROR_TEXT) /* the longest frame that is not sent in parts */
 #define DRAINED_NS    (2 * GW_NS_PER_MS)      /* interval of the checks whether the last bytes have arrived */
@@ -43,7 +45,91 @@ static struct tcp_server *tcp_server_of_io(struct tcp_io *io)
 	return (struct tcp_server *)(void *)((uint8_t *)io - offsetof(struct tcp_server, io));
 }
 
+/* --- Frames to the client. --- */
+
+void gw_tcp_server_answer(struct tcp_server *server, const struct wire_header *header, const void *body)
+{
+	assert(gw_tcp_server_room(server) >= WIRE_HEADER_BYTES + header->bytes);
+	memcpy(server->out.memory + server->out_end, header, WIRE_HEADER_BYTES);
+	if (header->bytes)
+		memcpy(server->out.memory + server->out_end + WIRE_HEADER_BYTES, body, header->bytes);
+	server->out_end += WIRE_HEADER_BYTES + header->bytes;
+}
+
+void gw_tcp_server_answer_error(struct tcp_server *server, gw_status status, uint64_t tag)
+{
+	const char *text = gw_last_error();
+	struct wire_header header = {.bytes = (uint32_t)strnlen(text, WIRE_ERROR_TEXT),
+				     .type = WIRE_ERROR,
+				     .status = (uint8_t)status,
+				     .tag = tag};
+	gw_tcp_server_answer(server, &header, text);
+}
+
+const char *gw_tcp_server_name(const struct tcp_server *server, char text[GW_ADDRESS_MAX])
+{
+	return gw_address_text(&server->listener->base.address, text);
+}
+
+void gw_tcp_server_finish(struct tcp_server *server)
+{
+	server->phase = SERVER_FINISHING;
+	server->since_ns = gw_now_ns();
+	server->in_begin = server->in_end = 0;
+	tcp_server_timer(server, server->since_ns + SERVER_FINISH_NS);
+}
+
+void gw_tcp_server_refuse(struct tcp_server *server, gw_status status)
+{
+	char text[GW_ADDRESS_MAX];
+	gw_count(&server->service->counts.refused, 1);
+	gw_log(GW_LOG_INFO, "%s: a client is refused: %s", gw_tcp_server_name(server, text), gw_last_error());
+	if (status != GW_OK)
+		gw_tcp_server_answer_error(server, status, 0);
+	gw_tcp_server_finish(server);
+}
+
 /* --- Ending. --- */
+
+void gw_tcp_pending_end(struct tcp_server *server)
+{
+	struct tcp_loop *loop = server->loop;
+	if (server->older)
+		server->older->newer = server->newer;
+	else
+		loop->oldest_pending = server->newer;
+	if (server->newer)
+		server->newer->older = server->older;
+	else
+		loop->newest_pending = server->older;
+	server->older = server->newer = NULL;
+	loop->pending_count--;
+	atomic_fetch_sub(&server->service->counts.unproven, 1);
+}
+
+void gw_tcp_server_end(struct tcp_server *server)
+{
+	if (server->ended)
+		return;
+	server->ended = true;
+	server->reading = false;
+	gw_tcp_server_call_leave(server);
+	GW_LIST_REMOVE(server);
+	gw_deadlines_leave(&server->loop->deadlines, &server->deadline);
+	if (server->entered) {
+		gw_service_left(server->service, server->number, server->thread);
+		gw_service_reads_end(server->service, &server->read.reads);
+		gw_dynamic_pins_end(&server->leases, server->service);
+		if (server->window)
+			gw_replay_disconnect(server->service->replay_cache, server->auth.client_uuid);
+		gw_service_disconnect(server->service);
+	} else {
+		gw_tcp_pending_end(server);
+	}
+	server->loop->bytes_ended += server->in.bytes + server->out.bytes;
+	server->service = NULL;
+	server->loop->driver->ops->remove(server->loop->driver, &server->io);
+}
 
 static void server_gone(struct tcp_io *io)
 {

@@ -1,8 +1,6 @@
 /* The server's side of a connection, shared by its files:
  *
- *      server.c          the connection: frames in, answers out, timers
- *      server_say.c      frames to the client, and the last answer
- *      server_end.c      how a connection ends
+ *      server.c          the connection: frames in, answers out, timers, the end
  *      server_buffer.c   its buffers for input and output
  *      server_hello.c    pending clients, until they have proved the key
  *      server_call.c     requests: handlers that run in slices, long replies
@@ -15,8 +13,8 @@
 #include "transport/service/auth.h"
 #include "transport/service/task.h"
 #include "transport/tcp/lender.h"
+#include "transport/tcp/server/server.h"
 #include "transport/tcp/server/server_answer.h"
-#include "transport/tcp/tcp.h"
 
 #define SERVER_WELCOME_MAX                                                                                             \
 	(WIRE_HEADER_BYTES + sizeof(struct wire_welcome) + (size_t)GW_REGIONS_MAX * WIRE_REGION_BYTES)
@@ -81,7 +79,7 @@ static inline void tcp_server_timer(struct tcp_server *server, uint64_t at_ns)
 	tcp_loop_timer(server->loop, at_ns);
 }
 
-/* --- server_say.c --- */
+/* --- server.c --- */
 const char *gw_tcp_server_name(const struct tcp_server *server, char text[GW_ADDRESS_MAX]);
 /* Appends a frame to the output, which has room for it. */
 void gw_tcp_server_answer(struct tcp_server *server, const struct wire_header *header, const void *body);
@@ -92,7 +90,6 @@ void gw_tcp_server_refuse(struct tcp_server *server, gw_status status);
 /* Sends the output, then the end of the stream; handles no more input. */
 void gw_tcp_server_finish(struct tcp_server *server);
 
-/* --- server_end.c --- */
 /* Ends the use of the service; the memory is freed when the io is gone. */
 void gw_tcp_server_end(struct tcp_server *server);
 void gw_tcp_pending_end(struct tcp_server *server); /* the client is no longer pending */

@@ -1,6 +1,6 @@
 /* DGL's chunked graph: the interface between its files. */
-#ifndef GW_TOOLS_IMPORT_DGL_H
-#define GW_TOOLS_IMPORT_DGL_H
+#ifndef GW_TOOLS_IMPORT_DGL_PRIVATE_H
+#define GW_TOOLS_IMPORT_DGL_PRIVATE_H
 
 #include <jansson.h>
 

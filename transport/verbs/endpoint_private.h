@@ -1,9 +1,9 @@
 /* An endpoint over RDMA, as the endpoint's files see it. */
-#ifndef GW_TRANSPORT_VERBS_ENDPOINT_H
-#define GW_TRANSPORT_VERBS_ENDPOINT_H
+#ifndef GW_TRANSPORT_VERBS_ENDPOINT_PRIVATE_H
+#define GW_TRANSPORT_VERBS_ENDPOINT_PRIVATE_H
 
 #include "transport/dynamic_regions.h"
-#include "transport/tcp/tcp.h"
+#include "transport/tcp/client/client.h"
 #include "transport/verbs/handshake.h"
 #include "transport/verbs/verbs.h"
 
@@ -145,7 +145,7 @@ static inline const char *gw_verbs_name(const struct verbs_endpoint *endpoint, c
 	return gw_address_text(&endpoint->options.address, text);
 }
 
-/* --- endpoint_lose.c --- */
+/* --- endpoint.c --- */
 /* Silences the endpoint, then fails everything open with `status` and the text of gw_last_error(). */
 void gw_verbs_lose(struct verbs_endpoint *endpoint, gw_status status);
 
@@ -157,7 +157,6 @@ void gw_verbs_connected(struct verbs_endpoint *endpoint, gw_status status);
  * its data, else with GW_PEER_LOST. */
 void gw_verbs_doubt_resolve(struct verbs_endpoint *endpoint, gw_status status);
 
-/* --- endpoint_control.c --- */
 void gw_verbs_hang_up(struct verbs_endpoint *endpoint);
 void gw_verbs_control_wait(struct verbs_endpoint *endpoint, bool wait); /* whether an answer over TCP is awaited */
 /* Polls the TCP part at every look while dynamic regions are being opened. */
@@ -182,11 +181,8 @@ void gw_verbs_dynamic_pump(struct verbs_endpoint *endpoint);
 /* Handles a completion of the loop's TCP part; false: it does not belong to a dynamic region. */
 bool gw_verbs_dynamic_completed(struct verbs_loop *loop, const struct gw_completion *completion);
 
-/* --- endpoint_dynamic_end.c --- */
 /* A frame of the region has ended. */
 void gw_verbs_dynamic_read(struct verbs_endpoint *endpoint, struct gw_dynamic_region_entry *entry);
-/* Completes an open with its outcome. */
-void gw_verbs_opening_end(struct verbs_endpoint *endpoint, struct verbs_opening *opening, gw_status status);
 /* Fails every region that is being opened, with `status` and the text of gw_last_error(). */
 void gw_verbs_dynamic_fail(struct verbs_endpoint *endpoint, gw_status status);
 void gw_verbs_dynamic_end(struct verbs_endpoint *endpoint);
@@ -239,20 +235,15 @@ static inline uint8_t *verbs_range_local(const struct verbs_frame *frame, uint32
 /* GW_UNSUPPORTED: the rows have no trailers, and the server's device might read them in parts. */
 gw_status gw_verbs_words_check(const struct verbs_endpoint *endpoint, const struct gw_region *region);
 
-/* --- endpoint_request_end.c --- */
+/* --- endpoint_request.c --- */
 static inline struct verbs_request *verbs_request_at(struct verbs_endpoint *endpoint, uint32_t at)
 {
 	return &endpoint->requests[at % ENDPOINT_REQUESTS_MAX];
 }
 
-/* Completes a request for its caller. The request keeps its place until its reply has arrived. */
-void gw_verbs_request_complete(struct verbs_endpoint *endpoint, struct verbs_request *request, gw_status status);
-/* Frees the place of the oldest request, whose answer is complete. */
-void gw_verbs_request_retire(struct verbs_endpoint *endpoint);
 /* Fails every request, with `status` and the text of gw_last_error(). */
 void gw_verbs_requests_fail(struct verbs_endpoint *endpoint, gw_status status);
 
-/* --- endpoint_request.c --- */
 void gw_verbs_requests_pump(struct verbs_endpoint *endpoint);
 void gw_verbs_requests_tick(struct verbs_endpoint *endpoint, uint64_t now_ns);
 static inline uint32_t verbs_requests_open(const struct verbs_endpoint *endpoint)

@@ -1,6 +1,6 @@
 /* A server over RDMA, as the server's files see it. */
-#ifndef GW_TRANSPORT_VERBS_LISTENER_H
-#define GW_TRANSPORT_VERBS_LISTENER_H
+#ifndef GW_TRANSPORT_VERBS_LISTENER_PRIVATE_H
+#define GW_TRANSPORT_VERBS_LISTENER_PRIVATE_H
 
 #include "core/memory/deadlines.h"
 #include "core/memory/queue.h"
@@ -105,14 +105,13 @@ struct verbs_listener {
 	struct verbs_cm_listener cm_listeners[];
 };
 
-/* --- slices.c --- */
+/* --- region_mrs.c --- */
 /* The place of memory as clients see it: address and slices. */
 struct handshake_region gw_verbs_place(const uint8_t *base, uint64_t bytes, uint64_t slice_bytes);
 /* Registers slice i of the memory, for remote reads only. */
 gw_status gw_verbs_slice_register(struct ibv_pd *pd, const uint8_t *base, uint64_t bytes, uint32_t shift, uint64_t i,
 				  struct ibv_mr **out);
 
-/* --- region_mrs.c --- */
 /* Finds the devices behind the listener's address, and the addresses that clients may try. */
 gw_status gw_verbs_rails_find(struct verbs_listener *listener);
 /* Registers every region on every rail. */

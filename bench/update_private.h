@@ -1,6 +1,6 @@
 /* Shared by the parts of graphwire bench update. */
-#ifndef GW_BENCH_UPDATE_H
-#define GW_BENCH_UPDATE_H
+#ifndef GW_BENCH_UPDATE_PRIVATE_H
+#define GW_BENCH_UPDATE_PRIVATE_H
 
 #include <graphwire/graphwire.h>
 
