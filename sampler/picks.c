@@ -20,7 +20,6 @@ void gw_picks_free(struct gw_picks *picks)
 	picks->dst_count = picks->edge_count = 0;
 }
 
-/* Draws for a run whose lists are read, and appends counts and positions. */
 static gw_status picks_append(struct gw_picks *picks, const struct gw_picks_memory *memory, const struct gw_draw *draw,
 			      struct gw_draw_run *run)
 {

@@ -83,7 +83,6 @@ static gw_status rounds_end(struct gw_picks_rounds *rounds)
 	return GW_OK;
 }
 
-/* Lists what the round that has just ended needs. */
 static gw_status rounds_ask(struct gw_picks_rounds *rounds, uint64_t need_count)
 {
 	struct gw_vec asked = rounds->next_needs;

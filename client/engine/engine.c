@@ -193,7 +193,7 @@ static bool has_ended(struct gw_job *job)
 	return atomic_load(&job->ended) == GW_JOB_ENDED;
 }
 
-/* Another thread runs the engine: marks the job as awaited, then sleeps until the job ends. */
+/* Another thread runs the engine. */
 static void sleep_on(struct gw_job *job, uint64_t deadline_ns)
 {
 	uint32_t seen = GW_JOB_OPEN;

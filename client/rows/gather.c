@@ -251,7 +251,6 @@ static gw_status gather_check(const struct gw_rows *rows, uint64_t n)
 	return GW_OK;
 }
 
-/* The buffer that the transports write to. */
 static gw_status gather_find_buffer(struct gw_gather_op *op)
 {
 	uint64_t bytes = op->n * op->row_bytes;
@@ -297,7 +296,6 @@ static gw_status post_piece(struct gw_gather_op *op, const struct gw_row_piece *
 	return GW_OK;
 }
 
-/* Makes the two lists of rows, here and elsewhere, empty. */
 static gw_status divide_begin(struct gw_gather_op *op, const struct gw_local_rows *local)
 {
 	if (gw_vec_reserve(&op->here, op->n * sizeof(uint32_t)) != GW_OK ||
@@ -329,8 +327,7 @@ static gw_status divide_piece(struct gw_gather_op *op, const struct gw_local_row
 	return GW_OK;
 }
 
-/* Posts the reads of the rows that copies cannot fetch. */
-static gw_status gather_post_divided(struct gw_gather_op *op, const struct gw_local_rows *local)
+static gw_status gather_post_elsewhere(struct gw_gather_op *op, const struct gw_local_rows *local)
 {
 	gw_status status = gather_prepare(op);
 	if (status == GW_OK)
@@ -346,7 +343,6 @@ static gw_status gather_post_divided(struct gw_gather_op *op, const struct gw_lo
 	return status;
 }
 
-/* Posts the reads of the rows from op->at on. */
 static gw_status gather_post(struct gw_gather_op *op)
 {
 	gw_status status = gather_prepare(op);
@@ -378,7 +374,7 @@ static uint64_t turn_rows(const struct gw_gather_op *op, uint64_t left)
 	return left < most ? left : most;
 }
 
-/* One turn of copies. GW_AGAIN: the next turn continues. */
+/* GW_AGAIN: the next turn continues. */
 static gw_status gather_copy(struct gw_gather_op *op, const struct gw_local_rows *local)
 {
 	uint64_t most = turn_rows(op, op->n - op->at);
@@ -414,7 +410,6 @@ static uint32_t gather_find_local(const struct gw_gather_op *op, struct gw_local
 	return now < gw_job_deadline(op->reads.job, now) ? found : 0;
 }
 
-/* Whether all rows that were here still are. */
 static bool still_here(const struct gw_gather_op *op, const struct gw_local_rows *local, uint32_t found)
 {
 	for (uint32_t p = 0; found && p < local->parts; p++) {
@@ -432,7 +427,7 @@ static gw_status gather_step(struct gw_gather_op *op)
 		return still_here(op, &local, found) ? gather_copy_here(op, &local) : gather_post_lost(op);
 	if (found && found == local.parts)
 		return gather_copy(op, &local);
-	gw_status status = found ? gather_post_divided(op, &local) : gather_post(op);
+	gw_status status = found ? gather_post_elsewhere(op, &local) : gather_post(op);
 	return status == GW_OK && op->divided.here_count ? GW_AGAIN : status;
 }
 

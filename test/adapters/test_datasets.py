@@ -50,7 +50,6 @@ def csv(rows):
 
 
 def of_nodes(split):
-    """The files of a data set of nodes."""
     return {"raw/edge.csv.gz": csv(A["edge"]), "raw/num-node-list.csv.gz": csv(np.array([NODES])),
             "raw/num-edge-list.csv.gz": csv(np.array([EDGES])), "raw/node-feat.csv.gz": csv(A["feat"]),
             "raw/node-label.csv.gz": csv(A["label"]), "raw/node_year.csv.gz": csv(A["year"]), "RELEASE_v1.txt": b"",

@@ -159,8 +159,6 @@ def test_arguments_without_effect(source):
 # --- Orders and loops. ---
 
 class Uneven:
-    """A batch sampler with batches of different lengths."""
-
     def __iter__(self):
         yield from ([0, 1], [5], [7, 6, 3])
 

@@ -170,7 +170,6 @@ def test_at_every_line(small, dropped):
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """Opens a small graph. The fixture is the function."""
     folder = tmp_path_factory.mktemp("small") / "parts"
     ids = np.arange(60)
     graphwire.partition_graph((ids, (ids * 7 + 1) % 60), "small", 1, folder, method="random", undirected=True,

@@ -22,7 +22,6 @@ STEPS = SEEDS // BATCH
 
 
 def loaders_of(graph):
-    """Each kind of loader, by name."""
     return {
         "nodes": graphwire.NodeLoader(graph, range(SEEDS), [4, 3], features="feat", labels="label", batch_size=BATCH,
                                       shuffle=True, seed=3, depth=2),

@@ -57,7 +57,6 @@ def graph_account(folder, **options):
 
 
 def step(tensor, options, number):
-    """Pushes once, to every third row."""
     ids = np.arange(0, len(tensor), 3)
     shape = (len(ids), *tensor.shape[1:])
     gradients = (np.arange(np.prod(shape)) * (36 + number) % 101 - 50).reshape(shape).astype(np.float32) / 64

@@ -56,7 +56,6 @@ static bool shm_socket_exists(int folder, const char *file)
 	return fstatat(folder, file, &ignored, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Removes the sockets of killed servers. */
 static void shm_socket_sweep(int folder)
 {
 	int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -134,8 +133,8 @@ close_folder:
 	return status;
 }
 
-/* Listens, and gives the socket its final name. The caller has locked the folder. */
-static gw_status name_socket(int folder, int fd, const char *name)
+/* The caller has locked the folder. */
+static gw_status listen_and_name_socket(int folder, int fd, const char *name)
 {
 	char file[FILE_MAX];
 	snprintf(file, sizeof(file), PREFIX "%.64s", name);
@@ -168,7 +167,7 @@ gw_status gw_shm_socket_listen(const char *name, int *out)
 	else
 		status = gw_runtime_folder_lock(folder);
 	if (status == GW_OK)
-		status = name_socket(folder, fd, name);
+		status = listen_and_name_socket(folder, fd, name);
 	if (status == GW_OK) {
 		shm_socket_sweep(folder);
 		*out = fd;
