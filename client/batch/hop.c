@@ -375,6 +375,9 @@ gw_status gw_hop_want(struct gw_hop *hop, uint32_t etype, const struct gw_draw *
 		      const struct gw_edge_columns *columns, const struct gw_frontier *frontier)
 {
 	uint32_t ntype = hop_ntype(hop, etype);
+	gw_status status = gw_draw_check_use(draw);
+	if (status != GW_OK)
+		return status;
 	for (uint32_t p = 0; p < parts_of(hop); p++) {
 		struct gw_hop_source *source = source_of(hop, etype, p);
 		source->active = true;

@@ -247,7 +247,9 @@ static gw_status walk_hop(struct blocks_walk *walk)
 				walk->index_bytes = walk->parts[p][etype].index_bytes;
 		}
 		walk->draw.forms[GW_COLUMN_IDS].entry_bytes = walk->index_bytes;
-		status = walk_edges(walk);
+		status = gw_draw_check_use(&walk->draw);
+		if (status == GW_OK)
+			status = walk_edges(walk);
 	}
 	return status != GW_OK ? status : gw_blocks_hop_end(blocks);
 }

@@ -18,7 +18,7 @@ import pytest
 import torch
 import torch_geometric.loader as pyg
 from conftest import Servers
-from graphwire._native import lib
+from graphwire._base.native import lib
 from graphwire.pyg import LinkNeighborLoader, NeighborLoader, NeighborSampler, from_pyg, stores
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, RandomSampler, WeightedRandomSampler
 from torch_geometric.data import Data, HeteroData

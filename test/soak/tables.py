@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
-from graphwire import partition
+from graphwire._files import partition
 
 BLOCK = 1 << 20
 SLACK = 256 << 20

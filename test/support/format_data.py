@@ -77,6 +77,19 @@ def checkpoint_account(parts, folder):
     return found
 
 
+def batches(folder):
+    """Returns mini-batches of nodes and of edges, as arrays of NumPy and as tensors; torch is needed."""
+    found = []
+    for numpy in (True, False):
+        one, types = (graphwire.open(folder / name, numpy=numpy) for name in ("one", "types"))
+        nodes = graphwire.NodeLoader(one, range(12), [3, 2], features="feat", labels="label", edge_features="weight",
+                                     batch_size=4, seed=3)
+        edges = graphwire.EdgeLoader(types, {etype: range(4) for etype in types.etypes}, [2], batch_size=6, negatives=2,
+                                     seed=4)
+        found += [next(iter(nodes)), next(iter(edges))]
+    return found
+
+
 def account(folder):
     found = {name: graph_account(folder / name) for name in GRAPHS}
     found["checkpoint"] = checkpoint_account(folder / "two", folder / "checkpoint")

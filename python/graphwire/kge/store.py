@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 
 import graphwire
-from graphwire._program import ProgramError, program
-from graphwire._scratch import Scratch, descriptors
+from graphwire._base.program import ProgramError, program
+from graphwire._base.scratch import Scratch, descriptors
 from graphwire.kge.batches import Batch
 from graphwire.kge.data import DataError, Dataset, Triples
 from graphwire.kge.models import Model, Relations
