@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
-#include "tools/import/apt.h"
 #include "tools/import/columns.h"
 #include "tools/import/number_table.h"
 #include "tools/output_options.h"
@@ -28,8 +27,8 @@ static const char doc[] =
 	"may be a header or an edge is refused: use --header or --no-header. Other formats, such as GraphML, GML, "
 	"JSON, "
 	"N-Triples and METIS's, are refused by name, unless --format text is given.\n\n"
-	"graphwire import apt --help describes the import of packages, graphwire import table --help the conversion of "
-	"text tables of numbers to .npy, graphwire import columns --help how to see what import reads.\n\n"
+	"graphwire import table --help describes the conversion of text tables of numbers to .npy, graphwire import "
+	"columns --help how to see what import reads.\n\n"
 	"Examples:\n"
 	"  graphwire import --from edges.tsv.gz --out graph/\n"
 	"  graphwire import --from ratings.csv --src-column user --dst-column item \\\n"
@@ -50,8 +49,7 @@ static const char doc[] =
 	"                   --out graph/\n"
 	"  graphwire import --from ratings.csv --edge-column stars=rating \\\n"
 	"                   --weight stars --out graph/\n"
-	"  graphwire import --from chunked/metadata.json --out graph/\n"
-	"  graphwire import apt --out packages/\n";
+	"  graphwire import --from chunked/metadata.json --out graph/\n";
 
 struct import_arguments {
 	struct gw_import_options import;
@@ -290,9 +288,11 @@ int gw_tool_import(int argc, char **argv)
 	struct gw_builder_stats stats = {0};
 	char name[GW_NAME_MAX + 1];
 	if (argc > 1 && strcmp(argv[1], "apt") == 0) {
-		static char apt[] = "graphwire import apt";
-		argv[1] = apt;
-		return gw_import_apt_main(argc - 1, argv + 1);
+		fputs("graphwire import: \"apt\" is gone: examples/debian_packages.py writes the packages as tables, "
+		      "and "
+		      "its --help names the command that imports them\n",
+		      stderr);
+		return 2;
 	}
 	if (argc > 1 && strcmp(argv[1], "table") == 0) {
 		static char name_of_table[] = "graphwire import table";
