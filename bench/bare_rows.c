@@ -41,7 +41,7 @@ uint64_t gw_bare_mix(uint64_t x)
  */
 static _Atomic uint64_t bare_drawn = 1ull << 40;
 
-/* Reserves the n numbers of a batch, and returns the first. */
+/* Returns the first of the n numbers. */
 static uint64_t draw(uint32_t n)
 {
 	return atomic_fetch_add_explicit(&bare_drawn, n, memory_order_relaxed);

@@ -55,7 +55,7 @@ struct gw_bare_verbs {
 	int gid_index;
 };
 
-/* Chooses the GID by which others reach the port: on Ethernet the RoCE v2 entry of an IPv4 address. */
+/* On Ethernet the RoCE v2 entry of an IPv4 address. */
 static int choose_gid(struct gw_bare_verbs *v)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -209,7 +209,7 @@ void gw_bare_verbs_close(struct gw_bare_verbs *v)
 	free(v);
 }
 
-/* Posts n reads of random rows on one pair. Every SIGNAL-th read and the last one are signalled. */
+/* Every SIGNAL-th read and the last one are signalled. */
 static int bare_verbs_post(struct gw_bare_verbs *v, unsigned queue, uint32_t row_bytes, unsigned n)
 {
 	struct ibv_send_wr list[LIST], *bad;
@@ -265,7 +265,6 @@ int gw_bare_verbs_many(struct gw_bare_verbs *v, uint32_t row_bytes, unsigned dep
 	return 0;
 }
 
-/* Sleeps until one completion comes. */
 static int sleep_for_one(struct gw_bare_verbs *v, struct ibv_wc *wc)
 {
 	struct ibv_cq *cq;

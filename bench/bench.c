@@ -173,7 +173,6 @@ static void bench_print_text(FILE *to, const char *name, const char *text)
 	print_string(to, text);
 }
 
-/* Prints the fields of a result that --json includes. */
 static void bench_print_json(const struct gw_bench *bench, const struct gw_bench_result *result)
 {
 	FILE *to = bench->json;

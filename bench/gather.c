@@ -122,8 +122,7 @@ static gw_status bench_gather_measure_bare(void *context, double *figure)
 	return is(a, "tcp") ? measure_marked(a) : GW_OK;
 }
 
-/* Measures what the sockets carry without any gathering. */
-static gw_status bench_gather_measure_stream(const struct gather_arguments *a, struct gw_bench_series *streams)
+static gw_status bench_gather_measure_bare_stream(const struct gather_arguments *a, struct gw_bench_series *streams)
 {
 	for (unsigned i = 0; i < STREAMS; i++) {
 		double figure;
@@ -148,7 +147,7 @@ static gw_status bench_gather_measure(struct gather_arguments *a, struct gw_benc
 		status = gw_bench_alternate(&a->bench, bench_gather_measure_bare, bench_gather_measure_rows, a,
 					    ceilings, values);
 	if (status == GW_OK && is(a, "tcp"))
-		status = bench_gather_measure_stream(a, streams);
+		status = bench_gather_measure_bare_stream(a, streams);
 	gw_row_stream_end(&a->stream);
 	return status;
 }
@@ -266,10 +265,8 @@ int gw_bench_gather(int argc, char **argv)
 		.table = table,
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct gather_arguments, bench),
-		.doc = "Measure gathers of random rows in memory, mapped, over TCP and over RDMA, against bare loops "
-		       "of "
-		       "the same "
-		       "reads.\v"
+		.doc = "Measure gathers of random rows in memory, mapped, over TCP and over RDMA, "
+		       "against bare loops of the same reads.\v"
 		       "Examples:\n  graphwire bench gather\n  graphwire bench gather --row 1024 --transport io_uring "
 		       "--json -"};
 	struct gather_arguments *a = gw_calloc(1, sizeof(*a));

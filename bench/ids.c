@@ -64,8 +64,7 @@ static const struct gw_option table[] = {
 
 /* ---- ids ---- */
 
-/* The id of a node as a UUID. */
-static void ids_text(uint64_t node, char text[TEXT_BYTES])
+static void ids_uuid(uint64_t node, char text[TEXT_BYTES])
 {
 	static const char digits[] = "0123456789abcdef";
 	const uint64_t halves[2] = {gw_mix64(node + 0x9e3779b97f4a7c15ull), gw_mix64(node ^ 0xd1b54a32d192ed03ull)};
@@ -109,7 +108,7 @@ static gw_status ids_write_texts(struct gw_writer *writer, uint32_t part, uint64
 	for (uint64_t i = 0; i < count && status == GW_OK; i += 64) {
 		uint32_t n = count - i < 64 ? (uint32_t)(count - i) : 64;
 		for (uint32_t k = 0; k < n; k++)
-			ids_text(from + i + k, piece + (size_t)k * TEXT_BYTES);
+			ids_uuid(from + i + k, piece + (size_t)k * TEXT_BYTES);
 		status = gw_writer_append(stream, piece, (size_t)n * TEXT_BYTES);
 	}
 	return ids_end_array(stream, status);
@@ -185,7 +184,7 @@ static gw_status ids_make_batches(struct ids_arguments *a)
 			uint64_t at = b * a->batch + i, node = gw_mix64(at + 11) % a->nodes;
 			a->expected[at] = (int64_t)node;
 			a->numbers[at] = ids_number(a, node);
-			ids_text(node, a->bytes + at * TEXT_BYTES);
+			ids_uuid(node, a->bytes + at * TEXT_BYTES);
 			offsets[i + 1] = offsets[i] + TEXT_BYTES;
 		}
 		a->batches[b] = (struct gw_orig_ids){.count = a->batch};
@@ -207,7 +206,6 @@ static gw_status ids_compare(const struct ids_arguments *a, uint32_t batch, cons
 	return gw_fail(GW_PROTOCOL, "%s: batch %u: an id has another node", who, batch);
 }
 
-/* Compares all results with the nodes whose ids were asked for. */
 static gw_status ids_check_all(struct ids_arguments *a)
 {
 	gw_status status = GW_OK;

@@ -233,12 +233,9 @@ int gw_bench_latency(int argc, char **argv)
 		.table = table,
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct latency_arguments, bench),
-		.doc = "Measure the time of one row: over TCP against a bare ping-pong of the same sizes, with client "
-		       "and "
-		       "server on two processors and on one; over RDMA against a bare read. Or measure rows of every "
-		       "size "
-		       "over every transport, one at a time and many in "
-		       "flight.\v"
+		.doc = "Measure the time of one row: over TCP against a bare ping-pong of the same sizes, "
+		       "with client and server on two processors and on one; over RDMA against a bare read. "
+		       "Or measure rows of every size over every transport, one at a time and many in flight.\v"
 		       "Examples:\n  graphwire bench latency\n  graphwire bench latency --row 4096 --json -\n"
 		       "  graphwire bench latency --matrix --plot latency.svg",
 		.check = latency_check};

@@ -111,7 +111,6 @@ static gw_status find_edges(const struct links_arguments *a, uint32_t ntype, uin
 	return gw_fail(GW_NOT_FOUND, "no edge type goes from %s to itself", info->ntypes[ntype].name);
 }
 
-/* Makes a list of nodes that resembles the seeds of batches of edges. */
 static gw_status links_make_nodes(struct links_arguments *a, uint32_t etype)
 {
 	struct gw_batches *b = &a->nodes;

@@ -102,7 +102,7 @@ static gw_status load_write_all(int fd, const char *path, const void *data, size
 	return GW_OK;
 }
 
-/* Writes one file of random payload; the digests of its chunks go to digests. */
+/* The digests of the chunks go to digests. */
 static gw_status write_file(const struct load_arguments *a, uint64_t number, uint64_t *digests, uint64_t *buffer,
 			    struct gw_progress *progress)
 {
@@ -218,7 +218,7 @@ static gw_status measure_load(void *context, double *figure)
 	return GW_OK;
 }
 
-/* Compares the memory with the written bytes, by digests computed here. */
+/* The digests are computed here. */
 static gw_status load_compare(const struct load_arguments *a, const char *reader)
 {
 	for (uint64_t i = 0; i < a->files; i++) {
@@ -232,7 +232,7 @@ static gw_status load_compare(const struct load_arguments *a, const char *reader
 	return GW_OK;
 }
 
-/* Checks that both readers bring the right bytes into memory that was cleared. */
+/* The memory is cleared before. */
 static gw_status load_verify(struct load_arguments *a)
 {
 	double figure;
@@ -319,11 +319,10 @@ static uint64_t usual_bytes(void)
 
 int gw_bench_load(int argc, char **argv)
 {
-	static const char doc[] =
-		"Measure how fast a partition's files load into memory, with digests verified, against a bare io_uring "
-		"O_DIRECT read of the same bytes.\vExamples:\n"
-		"  graphwire bench load\n"
-		"  graphwire bench load --size 16Gi --folder /data --json load.json\n";
+	static const char doc[] = "Measure how fast a partition's files load into memory, with digests verified, "
+				  "against a bare io_uring O_DIRECT read of the same bytes.\vExamples:\n"
+				  "  graphwire bench load\n"
+				  "  graphwire bench load --size 16Gi --folder /data --json load.json\n";
 	static const struct gw_options options = {.table = table,
 						  .common = gw_bench_options,
 						  .common_offset = offsetof(struct load_arguments, bench),

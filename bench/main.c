@@ -29,8 +29,8 @@ static const struct {
 static void bench_print_help(FILE *to)
 {
 	fputs("Usage: graphwire bench [NAME] [OPTION...]\n\n"
-	      "Without a name: run all, a few minutes. Each benchmark measures its ceiling in the same run, checks its "
-	      "results first, and works without any option.\n\n",
+	      "Without a name: run all, a few minutes. Each benchmark measures its ceiling in the same run, "
+	      "checks its results first, and works without any option.\n\n",
 	      to);
 	for (size_t i = 0; i < BENCHMARKS; i++)
 		fprintf(to, "  %-13s%s\n", benchmarks[i].name, benchmarks[i].what);
@@ -59,7 +59,6 @@ struct bench_arguments {
 	struct gw_bench bench;
 };
 
-/* Runs one benchmark, with a command line of these options. */
 static int run_with(size_t number, const struct gw_bench *told)
 {
 	char *json = gw_format("--json=%s", told->json_path ? told->json_path : "");

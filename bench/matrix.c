@@ -171,8 +171,8 @@ static gw_status matrix_run_paths(struct matrix *m)
 		paths += wanted(spec, path);
 	m->round_seconds = spec->seconds / (2.0 * paths * spec->row_sizes * m->bench->repeats);
 	fprintf(m->bench->table,
-		"One row at a time, polled for %llu us before sleeping; then %u batches of rows in flight. Rows at "
-		"random from %.4g MiB on %s.\n%-12s %8s %10s %10s %10s %12s %10s\n",
+		"One row at a time, polled for %llu us before sleeping; then %u batches of rows in flight. "
+		"Rows at random from %.4g MiB on %s.\n%-12s %8s %10s %10s %10s %12s %10s\n",
 		(unsigned long long)spec->spin_us, DEPTH, (double)gw_arena_bytes(spec->table) / (1 << 20),
 		gw_row_pages(spec->table), "transport", "row B", "p50 us", "p99 us", "p99.9 us", "rows/s", "GB/s");
 	gw_status status = GW_OK;

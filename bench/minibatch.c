@@ -110,13 +110,11 @@ static gw_status open_clients(struct minibatch_arguments *a)
 	return gw_own_clients_open(&a->own, &own, &a->alone, &a->measured);
 }
 
-/* The most rows of a batch of the bare loops. Later batches may be a little larger than the batches seen so far. */
 static uint64_t rows_max(const struct minibatch_arguments *a)
 {
 	return a->batches_now.rows_of_one * 5 / 4 + a->pairs;
 }
 
-/* Allocates the bare loops' table, and room for all batches in flight. */
 static gw_status make_memory(struct minibatch_arguments *a)
 {
 	const struct gw_arena_options arena = {.name = "bench", .numa = GW_NUMA_LOCAL};
@@ -160,7 +158,6 @@ static gw_status minibatch_measure_bare(void *context, double *figure)
 	return GW_OK;
 }
 
-/* The transport to the parts, as a text. */
 static const char *transport_of(const struct minibatch_arguments *a)
 {
 	const struct gw_scheme *first = NULL;

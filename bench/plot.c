@@ -217,7 +217,7 @@ static void draw_panel(const struct gw_plot *plot, const struct gw_plot_panel *p
 		draw_line(plot, panel, &panel->lines[i], &x, &y, to);
 }
 
-/* An entry for each hue of the first panel that has at least one point. */
+/* Only hues that have at least one point in the first panel. */
 static void draw_legend(const struct gw_plot *plot, FILE *to)
 {
 	double x = LEFT, y = TOP + PANEL_HEIGHT + BELOW + 10;

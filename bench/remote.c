@@ -159,7 +159,6 @@ static unsigned server_processor(const struct remote_arguments *a)
 	return a->part == UINT64_MAX ? last : (unsigned)a->part;
 }
 
-/* Reads single rows by this client, and measures the time of each. */
 static gw_status single_rows(struct remote_arguments *a, struct gw_client *client, const struct gw_tensor *tensor,
 			     uint32_t rounds, double *microseconds)
 {
@@ -237,7 +236,6 @@ static gw_status measure_transport_many(void *context, double *figure)
 	return GW_OK;
 }
 
-/* Compares the rows that the transport reads with the standalone client's. */
 static gw_status verify_transport(struct remote_arguments *a)
 {
 	uint64_t ns;
@@ -270,7 +268,6 @@ static void report_many(struct remote_arguments *a, const char *what, const stru
 	gw_bench_report(&a->bench, &result);
 }
 
-/* Compares the client's gathers with the transport's own. */
 static gw_status run_transport(struct remote_arguments *a)
 {
 	static struct gw_bench_series ceilings, values;
@@ -484,8 +481,8 @@ int gw_bench_remote(int argc, char **argv)
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct remote_arguments, bench),
 		.check = remote_check_command,
-		.doc = "Measures a client's calls to remote parts: one row, 10,000 rows, samples without "
-		       "rows.\vExamples:\n  graphwire bench remote\n"
+		.doc = "Measures a client's calls to remote parts: one row, 10,000 rows, samples without rows.\v"
+		       "Examples:\n  graphwire bench remote\n"
 		       "  graphwire bench remote --part-config parts/ \\\n"
 		       "                  --servers 10.0.0.1:30050,10.0.0.2:30050 --json -"};
 	static struct remote_arguments a = {

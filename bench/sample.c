@@ -12,7 +12,7 @@
 
 #include "bench/sample_bed.h"
 #include "core/system/parallel.h"
-#include "sampler/wide.h"
+#include "sampler/lanes/wide.h"
 
 struct sample_arguments {
 	struct gw_bench bench;
@@ -94,7 +94,6 @@ static gw_status sweep_one(struct sample_bed *bed, uint32_t threads, const struc
 	return GW_OK;
 }
 
-/* Finds the pace at which the replay is fastest: one distance after the other. */
 static gw_status sweep(struct sample_bed *bed, uint32_t threads)
 {
 	static const struct sweep_step steps[] = {
@@ -248,9 +247,9 @@ static gw_status bench_sample_run(struct sample_arguments *a)
 int gw_bench_sample(int argc, char **argv)
 {
 	static const char doc[] =
-		"Measures how fast blocks are built from lists in memory. The ceiling is the memory's own: the same "
-		"places read and written again, at the best prefetch distance, and nothing else. A bare loop that "
-		"does the same work over the same lists is measured, too.\vExamples:\n"
+		"Measures how fast blocks are built from lists in memory. The ceiling is the memory's own: "
+		"the same places read and written again, at the best prefetch distance, and nothing else. "
+		"A bare loop that does the same work over the same lists is measured, too.\vExamples:\n"
 		"  graphwire bench sample\n"
 		"  graphwire bench sample --weight --part-config parts/\n"
 		"  graphwire bench sample --fanouts 10,25 --threads 4 --json sample.json\n";

@@ -6,7 +6,7 @@
 #include "bench/sample_ceiling.h"
 #include "bench/sample_graph.h"
 #include "bench/sample_replay.h"
-#include "sampler/blocks.h"
+#include "sampler/blocks/blocks.h"
 
 #define SAMPLE_THREADS_MAX 256
 #define SAMPLE_CHECKED     5 /* batches of each worker that are checked row by row before measuring */
@@ -66,7 +66,7 @@ gw_status sample_bed_run(struct sample_bed *bed, uint32_t threads, sample_body b
 /* ---- sample_check.c ---- */
 
 /* Checks batches of the bed's kind, and of its bare loop; GW_FORMAT if one is not a sample of the graph. Then records
- * the trace of all batches. Draws by weight are repeated from the law in sampler/weighted.c, and compared. */
+ * the trace of all batches. Draws by weight are repeated from the law in sampler/kinds/weighted.c, and compared. */
 gw_status sample_check_and_record(struct sample_bed *bed, uint32_t threads);
 
 #endif

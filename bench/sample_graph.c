@@ -47,7 +47,6 @@ static gw_status bench_sample_make_edges(void *context, uint64_t begin, uint64_t
 	return GW_OK;
 }
 
-/* Allocates offsets and ids as a part does, and describes the graph. */
 static gw_status allocate_lists(struct sample_graph *graph)
 {
 	const struct gw_arena_options pages = {.name = "bench-sample", .numa = GW_NUMA_SPREAD, .shareable = true};

@@ -10,7 +10,7 @@
 
 #include "bench/sample_graph.h"
 #include "core/memory/vec.h"
-#include "sampler/relabel.h"
+#include "sampler/blocks/relabel.h"
 
 #define REPLAY_RUN_MAX   1024
 #define REPLAY_DRAWS_MAX 144 /* draws of a list: 4 * SAMPLE_FANOUT_MAX + 16 */

@@ -199,8 +199,8 @@ int gw_bench_threads(int argc, char **argv)
 		.table = table,
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct threads_arguments, bench),
-		.doc = "Measures how a server gains from more threads, with a client for each, against as many bare "
-		       "loops at once.\vExamples:\n  graphwire bench threads\n"
+		.doc = "Measures how a server gains from more threads, with a client for each, "
+		       "against as many bare loops at once.\vExamples:\n  graphwire bench threads\n"
 		       "  graphwire bench threads --threads 8 --json -"};
 	static struct threads_arguments a;
 	a = (struct threads_arguments){.bench = {.name = "threads"},

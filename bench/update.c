@@ -30,7 +30,7 @@
 #include "bench/fio.h"
 #include "bench/place.h"
 #include "bench/row_bed.h"
-#include "bench/update.h"
+#include "bench/update_private.h"
 #include "core/files/staging.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/digest.h"
@@ -97,7 +97,7 @@ static gw_status update_make_tensor(struct gw_update *a)
 	return status;
 }
 
-/* Pushes to one row, pulls it, and checks it against the formula. */
+/* A formula gives the expected row. */
 static gw_status update_check_step(struct gw_update *a)
 {
 	int64_t id = 1;
@@ -431,8 +431,8 @@ int gw_bench_update(int argc, char **argv)
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct gw_update, bench),
 		.doc = "Measures rows that change: reads, hashes, pushes, steps of training over TCP and checkpoints, "
-		       "each against the same loop without protection from torn rows.\vExamples:\n  graphwire bench "
-		       "update\n"
+		       "each against the same loop without protection from torn rows.\vExamples:\n"
+		       "  graphwire bench update\n"
 		       "  graphwire bench update --row 400 --folder /data --json -"};
 	static struct gw_update a;
 	a = (struct gw_update){.bench = {.name = "update"},

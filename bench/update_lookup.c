@@ -16,7 +16,7 @@
 
 #include "bench/bare_rows.h"
 #include "bench/place.h"
-#include "bench/update.h"
+#include "bench/update_private.h"
 #include "client/state/client.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
@@ -207,9 +207,8 @@ static gw_status lookup_run_case(struct lookup *lookup, bool pushes, uint32_t th
 	const double spent = gw_bench_series_median(&lookup->spent),
 		     bare_spent = gw_bench_series_median(&lookup->bare_spent);
 	snprintf(note, sizeof(note),
-		 "elapsed time divided by the calls of all threads; processor time of a call %.4g ns, of the ceiling's "
-		 "%.4g; the "
-		 "ceiling: tensors that were found once",
+		 "elapsed time divided by the calls of all threads; processor time of a call %.4g ns, "
+		 "of the ceiling's %.4g; the ceiling: tensors that were found once",
 		 spent, bare_spent);
 	snprintf(title, sizeof(title), "%s of single rows, %u thread%s, %u tensors", pushes ? "pushes" : "pulls",
 		 threads, threads == 1 ? "" : "s", lookup->tensors);
@@ -264,7 +263,6 @@ static void lookup_free(struct lookup *lookup)
 	gw_error_restore(&kept);
 }
 
-/* Runs all cases on this number of tensors. */
 static gw_status lookup_run_tensors(struct lookup *lookup, uint32_t tensors)
 {
 	gw_status status = GW_OK;

@@ -1,5 +1,5 @@
 /* The parts of graphwire bench update that need no servers: reads, hashes and pushes in memory. See update.c. */
-#include "bench/update.h"
+#include "bench/update_private.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -76,7 +76,6 @@ static gw_status measure_immutable(void *context, double *figure)
 	return status;
 }
 
-/* Checks that every versioned row equals the plain row. */
 static gw_status update_check_reads(struct gw_update *a)
 {
 	const struct gw_row_format *format = gw_row_store_format(a->store);
@@ -225,7 +224,7 @@ static gw_status measure_arithmetic(void *context, double *figure)
 	return GW_OK;
 }
 
-/* Pushes to one row, and checks it against the formula. */
+/* A formula gives the expected row. */
 static gw_status update_check_push(struct gw_update *a)
 {
 	uint32_t columns = gw_update_columns(a);

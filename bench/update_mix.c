@@ -18,7 +18,7 @@
 
 #include "bench/bare_rows.h"
 #include "bench/place.h"
-#include "bench/update.h"
+#include "bench/update_private.h"
 #include "client/engine/remote_call.h"
 #include "client/state/client.h"
 #include "core/memory/alloc.h"
@@ -249,8 +249,8 @@ static gw_status mix_together(struct mix *mix)
 	snprintf(title, sizeof(title), "%u clients, %llu of %llu rows, %s", MIX_CLIENTS, (unsigned long long)mix->step,
 		 (unsigned long long)mix->rows, mix->transport ? mix->transport : "memory");
 	snprintf(note, sizeof(note),
-		 "%llu of %llu rows were torn at every try and requested: %.2g; the ceiling: each client has separate "
-		 "rows",
+		 "%llu of %llu rows were torn at every try and requested: %.2g; the ceiling: "
+		 "each client has separate rows",
 		 (unsigned long long)mix->torn, (unsigned long long)mix->read, share);
 	const struct gw_bench_result result = {
 		.title = title,
@@ -305,8 +305,8 @@ static gw_status mix_hot_row(struct mix *mix)
 	snprintf(title, sizeof(title), "one row that %u clients push to, %s", MIX_CLIENTS - 1,
 		 mix->transport ? mix->transport : "memory");
 	snprintf(note, sizeof(note),
-		 "all of %llu reads in time: median %.3g us, at most %.3g us; %llu of the rows were requested; the "
-		 "ceiling: no pushes",
+		 "all of %llu reads in time: median %.3g us, at most %.3g us; %llu of the rows were requested; "
+		 "the ceiling: no pushes",
 		 (unsigned long long)mix->times, median, worst, (unsigned long long)(after - before));
 	const struct gw_bench_result result = {.title = title,
 					       .unit = "k reads/s",
@@ -321,7 +321,7 @@ static gw_status mix_hot_row(struct mix *mix)
 
 /* --- Creating and freeing. --- */
 
-/* Returns [rows]: the sum of the weights of the rows up to each row. NULL: out of memory. */
+/* [rows]: the sum of the weights of the rows up to each row. NULL: out of memory. */
 static double *mix_make_law(uint64_t rows)
 {
 	double *sums = gw_malloc(rows * sizeof(*sums)), sum = 0;

@@ -7,7 +7,7 @@
 
 #include "bench/bare_rows.h"
 #include "bench/row_bed.h"
-#include "bench/update.h"
+#include "bench/update_private.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 
@@ -81,7 +81,6 @@ static gw_status paths_measure_versioned(void *context, double *figure)
 	return paths_measure(context, PATHS_VERSIONED, figure);
 }
 
-/* Checks that each region returns the rows in its memory. */
 static gw_status paths_check(struct update_paths *paths)
 {
 	struct gw_update *a = paths->update;
@@ -121,8 +120,8 @@ static gw_status paths_run(struct update_paths *paths, const struct gw_row_path 
 	double bare = gw_bench_series_median(&paths->bare), bare_ratio = gw_bench_series_median(&values) / bare;
 	snprintf(title, sizeof(title), "reads over %s, %llu B", path->name, (unsigned long long)a->row_bytes);
 	snprintf(note, sizeof(note),
-		 "%llu rows of a batch; the ceiling: rows that never change, at the same stride of %u; at %llu: %.4g "
-		 "GB/s, ratio %.3f",
+		 "%llu rows of a batch; the ceiling: rows that never change, at the same stride of %u; at %llu: "
+		 "%.4g GB/s, ratio %.3f",
 		 (unsigned long long)a->batch, gw_row_store_format(a->store)->stride, (unsigned long long)a->row_bytes,
 		 bare, bare_ratio);
 	const struct gw_bench_result result = {

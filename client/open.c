@@ -138,8 +138,7 @@ static gw_status open_take_options(struct gw_client *client, const struct gw_cli
 	client->transport = gw_scheme_find(gw_scheme_choices[choice]);
 	if (client->neighbours == GW_NEIGHBOURS_REQUESTS && options->server_count == 0)
 		return gw_fail(GW_INVALID,
-			       "neighbours = \"requests\" needs servers: a standalone client has its lists in "
-			       "memory");
+			       "neighbours = \"requests\" needs servers: a standalone client has its lists in memory");
 	if (options->server_count > GW_PARTS_MAX || (options->server_count && !options->servers))
 		return gw_fail(GW_INVALID, "%u servers: at most %u, one for each part", options->server_count,
 			       GW_PARTS_MAX);
@@ -157,8 +156,8 @@ static void warn_of_few_files(const struct gw_client *client)
 	uint64_t limit = gw_process_limit(GW_PROCESS_FILES);
 	if (!client->standalone && needed > limit)
 		gw_log(GW_LOG_WARN,
-		       "%u servers and %u threads need %llu open files, and the limit of this process is %llu: %s, or "
-		       "open the client with fewer threads",
+		       "%u servers and %u threads need %llu open files, and the limit of this process is %llu: "
+		       "%s, or open the client with fewer threads",
 		       client->server_count, client->engine_count, (unsigned long long)needed,
 		       (unsigned long long)limit, gw_process_fix_own(GW_PROCESS_FILES, needed, fix));
 }

@@ -12,14 +12,14 @@ static size_t sample_call_padded(size_t bytes)
 
 /* Where the arrays of a call begin, after its head. */
 struct call_layout {
-	size_t names, table, runs, rows, end;
+	size_t columns, names, table, runs, rows, end;
 };
 
 static struct call_layout call_layout_of(const struct gw_sample_call *call)
 {
-	struct call_layout layout = {.names = sizeof(*call)};
-	size_t name_bytes = (size_t)call->weight_bytes + call->mask_bytes + call->time_bytes;
-	layout.table = layout.names + sample_call_padded(name_bytes);
+	struct call_layout layout = {.columns = sizeof(*call)};
+	layout.names = layout.columns + (size_t)call->column_count * sizeof(uint32_t);
+	layout.table = sample_call_padded(layout.names + call->name_bytes);
 	layout.runs = layout.table + (size_t)call->table_count * sizeof(struct gw_sample_group);
 	layout.rows = layout.runs + (size_t)call->run_count * sizeof(struct gw_sample_group_run);
 	layout.end = layout.rows + (size_t)call->row_count * sizeof(uint32_t);
@@ -32,6 +32,14 @@ static void put_bytes(uint8_t *out, const void *bytes, size_t n)
 		memcpy(out, bytes, n);
 }
 
+void gw_sample_call_add_column(struct gw_sample_call *call, struct gw_sample_arrays *arrays, uint32_t number,
+			       const char *name)
+{
+	assert(call->column_count < GW_SAMPLE_COLUMNS_MAX);
+	arrays->columns[call->column_count++] = (struct gw_sample_column){number, name};
+	call->name_bytes = (uint16_t)(call->name_bytes + strlen(name) + 1);
+}
+
 size_t gw_sample_call_bytes(const struct gw_sample_call *call)
 {
 	return call_layout_of(call).end;
@@ -40,15 +48,35 @@ size_t gw_sample_call_bytes(const struct gw_sample_call *call)
 void gw_sample_call_print(const struct gw_sample_call *call, const struct gw_sample_arrays *arrays, void *out)
 {
 	const struct call_layout layout = call_layout_of(call);
-	uint8_t *bytes = out, *names = bytes + layout.names;
+	uint8_t *bytes = out, *name = bytes + layout.names;
 	memcpy(bytes, call, sizeof(*call));
-	memset(names, 0, layout.table - layout.names);
-	put_bytes(names, arrays->weight, call->weight_bytes);
-	put_bytes(names + call->weight_bytes, arrays->mask, call->mask_bytes);
-	put_bytes(names + call->weight_bytes + call->mask_bytes, arrays->time, call->time_bytes);
+	memset(bytes + layout.columns, 0, layout.table - layout.columns);
+	for (uint32_t i = 0; i < call->column_count; i++) {
+		const struct gw_sample_column *column = &arrays->columns[i];
+		memcpy(bytes + layout.columns + i * sizeof(uint32_t), &column->number, sizeof(uint32_t));
+		memcpy(name, column->name, strlen(column->name));
+		name += strlen(column->name) + 1;
+	}
 	put_bytes(bytes + layout.table, arrays->table, layout.runs - layout.table);
 	put_bytes(bytes + layout.runs, arrays->runs, layout.rows - layout.runs);
 	put_bytes(bytes + layout.rows, arrays->rows, layout.end - layout.rows);
+}
+
+/* Lists the columns: their numbers ascend, and each has a name. */
+static gw_status take_columns(const struct gw_sample_call *call, const uint8_t *bytes, struct gw_sample_arrays *arrays)
+{
+	const struct call_layout layout = call_layout_of(call);
+	const char *name = (const char *)bytes + layout.names, *end = name + call->name_bytes;
+	for (uint32_t i = 0; i < call->column_count; i++) {
+		struct gw_sample_column *column = &arrays->columns[i];
+		memcpy(&column->number, bytes + layout.columns + i * sizeof(uint32_t), sizeof(uint32_t));
+		column->name = name;
+		size_t length = strnlen(name, (size_t)(end - name));
+		if (length == 0 || length == (size_t)(end - name) || (i && column->number <= column[-1].number))
+			return gw_fail(GW_PROTOCOL, "sample request whose column %u is malformed", i);
+		name += length + 1;
+	}
+	return name == end ? GW_OK : gw_fail(GW_PROTOCOL, "sample request with names of no column");
 }
 
 /* Checks that the runs of groups cover the rows, and that each group is in the table, if a table exists. */
@@ -79,9 +107,10 @@ gw_status gw_sample_call_parse(const void *bytes, size_t byte_count, uint32_t nu
 			       "sampler version %u here, %u in the request: update one of them, or sample by reads",
 			       GW_SAMPLER_VERSION, call->sampler_version);
 	if (call->row_count > GW_SAMPLE_ROWS_MAX || call->table_count > GW_SAMPLE_GROUPS_MAX ||
-	    call->run_count > GW_SAMPLE_GROUPS_MAX || byte_count != gw_sample_call_bytes(call))
-		return gw_fail(GW_PROTOCOL, "sample request of %u rows, %u groups in %u runs in %zu bytes",
-			       call->row_count, call->table_count, call->run_count, byte_count);
+	    call->run_count > GW_SAMPLE_GROUPS_MAX || call->column_count > GW_SAMPLE_COLUMNS_MAX ||
+	    byte_count != gw_sample_call_bytes(call))
+		return gw_fail(GW_PROTOCOL, "sample request of %u rows, %u columns, %u groups in %u runs in %zu bytes",
+			       call->row_count, call->column_count, call->table_count, call->run_count, byte_count);
 	if (call->etype >= num_etypes)
 		return gw_fail(GW_RANGE, "sample request for edge type %u of %u", call->etype, num_etypes);
 	if (call->fanout < GW_FANOUT_ALL || call->fanout > GW_FANOUT_MAX)
@@ -91,15 +120,11 @@ gw_status gw_sample_call_parse(const void *bytes, size_t byte_count, uint32_t nu
 			       GW_SAMPLE_FLAGS);
 	const struct call_layout layout = call_layout_of(call);
 	const uint8_t *at = bytes;
-	*arrays = (struct gw_sample_arrays){
-		.weight = (const char *)at + layout.names,
-		.mask = (const char *)at + layout.names + call->weight_bytes,
-		.time = (const char *)at + layout.names + call->weight_bytes + call->mask_bytes,
-		.table = (const void *)(at + layout.table),
-		.runs = (const void *)(at + layout.runs),
-		.rows = (const void *)(at + layout.rows),
-	};
-	return check_groups(call, arrays);
+	arrays->table = (const void *)(at + layout.table);
+	arrays->runs = (const void *)(at + layout.runs);
+	arrays->rows = (const void *)(at + layout.rows);
+	gw_status status = take_columns(call, at, arrays);
+	return status == GW_OK ? check_groups(call, arrays) : status;
 }
 
 size_t gw_sample_run_bytes(uint64_t dst_count, uint64_t edge_count, uint32_t id_bytes)
@@ -108,7 +133,6 @@ size_t gw_sample_run_bytes(uint64_t dst_count, uint64_t edge_count, uint32_t id_
 	       2 * sample_call_padded(edge_count * id_bytes);
 }
 
-/* Zeroes the bytes after the elements, up to the next multiple of 8. */
 static void sample_call_pad(uint8_t *array, size_t bytes)
 {
 	memset(array + bytes, 0, sample_call_padded(bytes) - bytes);
@@ -174,7 +198,6 @@ static void parse_ids(uint64_t *out, const uint8_t *bytes, uint64_t n, uint32_t 
 	}
 }
 
-/* Parses one run at `at`; *used is its length in bytes. */
 static gw_status parse_run(const uint8_t *at, size_t left, uint64_t rows_left, struct gw_picks *picks, size_t *used)
 {
 	struct gw_sample_run run;

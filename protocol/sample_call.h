@@ -1,6 +1,8 @@
 /* The sample request: sends a batch of vertices to their owner, which returns the picks. Little-endian, 8-byte aligned.
  *
- *   call:   struct gw_sample_call, the names [weight_bytes + mask_bytes + time_bytes] padded to 8 bytes,
+ *   call:   struct gw_sample_call,
+ *           the columns [column_count] uint32, ascending numbers, and their names [name_bytes], each with its NUL, both
+ *           together padded to 8 bytes,
  *           the table of groups [table_count] struct gw_sample_group,
  *           the rows' groups in runs [run_count] struct gw_sample_group_run,
  *           rows [row_count] uint32 (local rows of the lists' node type)
@@ -11,11 +13,13 @@
  * A reply answers a prefix of the rows, as many as fit. The client asks again for the remaining rows. If not even one
  * list fits, the reply answers no row, and the client reads that list itself.
  *
- * The call carries any kind of sampling by its number, and the features that the kind draws with by their names. A
- * server that does not know a kind or a flag refuses the call.
+ * The call carries any kind of sampling by its number, and the features that the kind draws with as a list of columns
+ * and names. A server that does not know a kind, a column or a flag refuses the call.
  */
 #ifndef GW_PROTOCOL_SAMPLE_CALL_H
 #define GW_PROTOCOL_SAMPLE_CALL_H
+
+#include <assert.h>
 
 #include "core/errors/status.h"
 #include "core/graph/picks.h"
@@ -29,7 +33,8 @@ enum gw_sample_flag {
 };
 #define GW_SAMPLE_FLAGS (GW_SAMPLE_REPLACE | GW_SAMPLE_BY_SOURCE)
 
-#define GW_SAMPLE_GROUPS_MAX 65536u /* entries of the table of groups, and runs of groups */
+#define GW_SAMPLE_GROUPS_MAX  65536u /* entries of the table of groups, and runs of groups */
+#define GW_SAMPLE_COLUMNS_MAX 16u
 
 struct gw_sample_call {
 	uint32_t sampler_version; /* GW_SAMPLER_VERSION of the client; the server refuses any other */
@@ -40,10 +45,16 @@ struct gw_sample_call {
 	uint32_t flags; /* enum gw_sample_flag */
 	uint32_t row_count;
 	uint32_t reply_bytes_max;
-	uint32_t table_count;                          /* 0: groups are plain numbers; else each group is below it */
-	uint32_t run_count;                            /* 0: all rows are in group 0 */
-	uint16_t weight_bytes, mask_bytes, time_bytes; /* lengths of names; 0: none */
-	uint16_t padding[3];                           /* 0: every byte of the call is set */
+	uint32_t table_count; /* 0: groups are plain numbers; else each group is below it */
+	uint32_t run_count;   /* 0: all rows are in group 0 */
+	uint16_t column_count, name_bytes;
+};
+static_assert(sizeof(struct gw_sample_call) == 48, "no padding: every byte of the call is set");
+
+/* A column that the kind draws with: its number (enum gw_column), and the name of the feature that it belongs to. */
+struct gw_sample_column {
+	uint32_t number;
+	const char *name;
 };
 
 /* The eligible times of a group, both ends included. */
@@ -56,10 +67,9 @@ struct gw_sample_group_run {
 	uint32_t group, rows;
 };
 
-/* The arrays of a call. They point into the call's bytes, at any alignment. */
+/* The arrays of a call. They and the names point into the call's bytes, at any alignment. */
 struct gw_sample_arrays {
-	const char *weight; /* [weight_bytes], without a NUL */
-	const char *mask, *time;
+	struct gw_sample_column columns[GW_SAMPLE_COLUMNS_MAX];
 	const struct gw_sample_group *table;
 	const struct gw_sample_group_run *runs;
 	const uint32_t *rows;
@@ -70,14 +80,18 @@ struct gw_sample_run {
 	uint64_t edge_count;
 };
 
+/* Adds a column to a call that is being made. Its number is higher than those before, and its name is not empty. */
+void gw_sample_call_add_column(struct gw_sample_call *call, struct gw_sample_arrays *arrays, uint32_t number,
+			       const char *name);
+
 /* Bytes of a call whose head is `call`. */
 size_t gw_sample_call_bytes(const struct gw_sample_call *call);
 
 /* Writes a call to out, which has gw_sample_call_bytes() bytes. */
 void gw_sample_call_print(const struct gw_sample_call *call, const struct gw_sample_arrays *arrays, void *out);
 
-/* Checks a call's bytes: versions, counts, lengths, groups, flags. GW_PROTOCOL, GW_VERSION, GW_RANGE; GW_UNSUPPORTED: a
- * flag that this version does not know. */
+/* Checks a call's bytes: versions, counts, lengths, columns, groups, flags. GW_PROTOCOL, GW_VERSION, GW_RANGE;
+ * GW_UNSUPPORTED: a flag that this version does not know. */
 gw_status gw_sample_call_parse(const void *bytes, size_t byte_count, uint32_t num_etypes, struct gw_sample_call *call,
 			       struct gw_sample_arrays *arrays);
 

@@ -22,7 +22,6 @@ static bool is_text(const char *field, size_t room)
 	return end != NULL;
 }
 
-/* Whether a C string ends within `room`, and has only bytes that a name may have. */
 static bool is_name(const char *text, size_t room)
 {
 	static const char others[] = "._-:/+";
@@ -47,16 +46,15 @@ bool gw_job_name_valid(const char *job)
 	return *job && is_name(job, GW_JOB_NAME_MAX + 1);
 }
 
-/* Whether a peer's field contains a name, or is empty. */
-static bool is_name_field(const char *field, size_t room)
+static bool is_name_or_empty(const char *field, size_t room)
 {
 	return is_text(field, room) && is_name(field, room);
 }
 
 static gw_status plan_parse(const struct gw_tensor_plan *plan, bool whole)
 {
-	if (!is_name_field(plan->name, sizeof(plan->name)) || !plan->name[0] ||
-	    !is_name_field(plan->job, sizeof(plan->job)) || !is_text(plan->source, sizeof(plan->source)))
+	if (!is_name_or_empty(plan->name, sizeof(plan->name)) || !plan->name[0] ||
+	    !is_name_or_empty(plan->job, sizeof(plan->job)) || !is_text(plan->source, sizeof(plan->source)))
 		return gw_fail(GW_PROTOCOL, "a tensor with invalid names");
 	if (!whole)
 		return GW_OK;
@@ -94,7 +92,7 @@ gw_status gw_tensor_list_parse(const void *bytes, size_t byte_count, struct gw_t
 	if (byte_count != sizeof(*call))
 		return call_too_short("a call that lists tensors", byte_count);
 	memcpy(call, bytes, sizeof(*call));
-	if (!is_name_field(call->job, sizeof(call->job)) || !is_name_field(call->after, sizeof(call->after)) ||
+	if (!is_name_or_empty(call->job, sizeof(call->job)) || !is_name_or_empty(call->after, sizeof(call->after)) ||
 	    call->after_kept > 1)
 		return gw_fail(GW_PROTOCOL, "a list of tensors with invalid names");
 	return GW_OK;
@@ -105,12 +103,11 @@ gw_status gw_tensor_delete_parse(const void *bytes, size_t byte_count, struct gw
 	if (byte_count != sizeof(*call))
 		return call_too_short("a call that deletes a tensor", byte_count);
 	memcpy(call, bytes, sizeof(*call));
-	if (!is_name_field(call->name, sizeof(call->name)) || !is_name_field(call->job, sizeof(call->job)))
+	if (!is_name_or_empty(call->name, sizeof(call->name)) || !is_name_or_empty(call->job, sizeof(call->job)))
 		return gw_fail(GW_PROTOCOL, "a tensor to delete with invalid names");
 	return GW_OK;
 }
 
-/* Splits the bytes after the head of a call on rows. */
 static gw_status rows_split(const void *bytes, size_t byte_count, size_t head, uint32_t count, const uint8_t **rows,
 			    const uint8_t **payload, size_t *payload_bytes)
 {
@@ -236,7 +233,7 @@ gw_status gw_tensor_reads_parse(const void *bytes, size_t byte_count, const uint
 
 gw_status gw_tensor_lease_parse(const void *bytes, size_t byte_count, char job[GW_JOB_NAME_MAX + 1])
 {
-	if (byte_count != GW_JOB_NAME_MAX + 1 || !is_name_field(bytes, byte_count))
+	if (byte_count != GW_JOB_NAME_MAX + 1 || !is_name_or_empty(bytes, byte_count))
 		return gw_fail(GW_PROTOCOL, "a job's name in %zu bytes", byte_count);
 	memcpy(job, bytes, byte_count);
 	return GW_OK;

@@ -104,7 +104,7 @@ static uint32_t number_in(const struct slot *slot)
 	return number;
 }
 
-/* The slot of an id, or the empty one where the id belongs. known: the id is in no slot. */
+/* known: the id is in no slot. */
 static struct slot *find(const struct numbering *n, const struct id *id, bool known)
 {
 	for (uint64_t at = slot_of(n, id->hash);; at = at + 1 == n->num_slots ? 0 : at + 1) {
@@ -122,7 +122,6 @@ static void fill(struct slot *slot, uint64_t number, uint64_t hash)
 	slot->tag = (uint8_t)hash;
 }
 
-/* Frees the slots and fills more of them anew. */
 static gw_status grow_slots(struct numbering *n)
 {
 	uint64_t wanted = n->num_slots < SLOTS_TWICE ? n->num_slots * 2 : n->num_slots + n->num_slots / 2;

@@ -11,12 +11,15 @@
 #ifndef GW_SAMPLER_DRAW_H
 #define GW_SAMPLER_DRAW_H
 
+#include <string.h>
+
 #include "core/errors/status.h"
 #include "core/numbers/dtype.h"
 #include "sampler/lists.h"
 #include "sampler/rule.h"
 
-/* The columns of an edge type: arrays with one entry for each edge, in the order of the lists. */
+/* The columns of an edge type: arrays with one entry for each edge, in the order of the lists. The table in
+ * columns.c says how rules name them and where parts store them. The numbers are on the wire; they never change. */
 enum gw_column {
 	GW_COLUMN_ALIAS,  /* {uint32 threshold, uint32 alias}: core/graph/alias.h */
 	GW_COLUMN_WEIGHT, /* a number, at least 0 */
@@ -54,13 +57,21 @@ struct gw_groups {
 };
 
 struct gw_sampling_kind;
+struct gw_column_names; /* columns.h */
+
+/* How the lists of one edge type are drawn from. */
+struct gw_edge_sampling {
+	const struct gw_sampling_kind *kind; /* NULL: uniform */
+	struct gw_column_form forms[GW_COLUMN_COUNT];
+	const struct gw_column_names *names; /* of the columns, for error texts; or NULL. Not copied */
+};
 
 /* How one edge type is sampled in one hop. */
 struct gw_draw {
 	struct gw_pick_rule rule; /* key, fanout, replace */
 	const struct gw_sampling_kind *kind;
 	struct gw_column_form forms[GW_COLUMN_COUNT];
-	const char *weight; /* the feature and its edge type, for error texts: gw_weight_text(); or NULL */
+	const struct gw_column_names *names;
 	struct gw_groups groups;
 };
 
@@ -97,6 +108,7 @@ struct gw_draw_run {
 
 struct gw_sampling_kind {
 	const char *name;
+	const char *how;  /* in a sentence: sampled "by weight" */
 	uint32_t number;  /* on the wire; never changes */
 	uint32_t columns; /* GW_COLUMN_BITs of the columns that rounds may need */
 	/* The most picks from a list of this degree. NULL: gw_pick_count(). */
@@ -116,6 +128,8 @@ struct gw_sampling_kind {
 /* The kinds. gw_sampling_kind_at: by number, NULL for a number that this version does not know. */
 extern const struct gw_sampling_kind gw_sample_uniform, gw_sample_weighted;
 const struct gw_sampling_kind *gw_sampling_kind_at(uint32_t number);
+/* The kind that draws with the columns that a rule names. GW_UNSUPPORTED: no kind does; the text names the column. */
+gw_status gw_sampling_kind_of(const struct gw_column_names *names, const struct gw_sampling_kind **out);
 /* For tests: adds a kind to the table, in place of the one added before; NULL: none. Call it while nothing draws. */
 void gw_sampling_kind_try(const struct gw_sampling_kind *kind);
 
@@ -142,6 +156,14 @@ static inline const void *gw_draw_at_hand(const struct gw_draw *draw, const stru
 static inline bool gw_draw_is_uniform(const struct gw_draw *draw)
 {
 	return draw->kind == &gw_sample_uniform;
+}
+
+/* The draw takes the kind and the columns of its edge type. */
+static inline void gw_draw_set(struct gw_draw *draw, const struct gw_edge_sampling *sampling)
+{
+	draw->kind = sampling->kind;
+	memcpy(draw->forms, sampling->forms, sizeof(draw->forms));
+	draw->names = sampling->names;
 }
 
 static inline gw_status gw_draw_check(const struct gw_draw *draw)

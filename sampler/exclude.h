@@ -1,6 +1,6 @@
 /* Edges that a batch must not sample: the edges that it predicts, and their reverses.
  *
- *   clear -> add by id, by ends ... -> looked up for every edge that was drawn (sampler/blocks.h)
+ *   clear -> add by id, by ends ... -> looked up for every edge that was drawn (sampler/blocks/blocks.h)
  *
  * Edges are dropped after the draw, so that the draw does not depend on them. A node may then get fewer edges than its
  * fanout. */

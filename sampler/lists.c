@@ -7,8 +7,8 @@
 
 #include <string.h>
 
+#include "sampler/lanes/wide.h"
 #include "sampler/pick.h"
-#include "sampler/wide.h"
 
 #define INLINE static inline __attribute__((always_inline))
 

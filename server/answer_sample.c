@@ -16,10 +16,10 @@
 
 #include "core/memory/alloc.h"
 #include "protocol/sample_call.h"
+#include "sampler/columns.h"
 #include "sampler/pick.h"
 #include "sampler/pick_long.h"
 #include "sampler/picks.h"
-#include "sampler/weight_keys.h"
 #include "server/server.h"
 
 #define REPLY_BYTES_MAX (16u << 20) /* of picks, even if a client asks for more */
@@ -55,7 +55,7 @@ struct sample_slice {
 	const struct gw_adjacency *adjacency;
 	struct gw_draw draw;
 	struct gw_columns columns;
-	char weight[GW_WEIGHT_NAMES_MAX]; /* draw.weight */
+	struct gw_column_names names; /* in the call's bytes */
 	uint32_t id_bytes, row_count;
 	uint32_t run_count;
 	struct gw_sample_arrays arrays; /* of the call, at any alignment */
@@ -375,42 +375,50 @@ static gw_status answer_sample_begin(struct sample_slice *slice, uint32_t reply_
 	return status;
 }
 
-/* Finds the columns that the call names. */
-static gw_status find_columns(const struct gw_server *server, const struct gw_sample_call *call,
-			      struct sample_slice *slice)
+/* Takes the names of the columns from the call: exactly those that the kind draws with. */
+static gw_status take_names(const struct gw_server *server, const struct gw_sample_call *call,
+			    struct sample_slice *slice)
 {
-	const struct gw_edge_type *type = &server->meta->etypes[call->etype];
-	char name[GW_NAME_MAX + 1], text[GW_EDGE_FOLDER_MAX + 1];
-	if (call->mask_bytes || call->time_bytes)
-		return gw_fail(GW_UNSUPPORTED, "sample request with a mask or times: this server does not know them");
-	bool weighs = slice->draw.kind->columns & GW_COLUMN_BIT(GW_COLUMN_WEIGHT);
-	if (call->weight_bytes > GW_NAME_MAX || (call->weight_bytes > 0) != weighs)
-		return gw_fail(GW_PROTOCOL, "sample request of kind %s with a weight's name of %u bytes",
-			       slice->draw.kind->name, call->weight_bytes);
-	if (!weighs)
-		return gw_draw_check(&slice->draw);
-	if (call->flags & GW_SAMPLE_BY_SOURCE) /* columns have the order of in-lists */
+	const struct gw_sampling_kind *kind = slice->draw.kind;
+	uint32_t nameable = gw_columns_nameable(), bits = 0;
+	slice->names.meta = server->meta;
+	slice->names.etype = call->etype;
+	for (uint32_t i = 0; i < call->column_count; i++) {
+		const struct gw_sample_column *column = &slice->arrays.columns[i];
+		if (column->number >= GW_COLUMN_COUNT || !(nameable & GW_COLUMN_BIT(column->number)))
+			return gw_fail(GW_UNSUPPORTED, "sample request with column %u: this server does not know it",
+				       column->number);
+		if (strlen(column->name) > GW_NAME_MAX)
+			return gw_fail(GW_PROTOCOL, "sample request with a %s's name of %zu bytes",
+				       gw_column_name(column->number), strlen(column->name));
+		slice->names.of[column->number] = column->name;
+		bits |= GW_COLUMN_BIT(column->number);
+	}
+	if (bits != (kind->columns & nameable))
+		return gw_fail(GW_PROTOCOL, "sample request of kind %s with columns 0x%x: it draws with 0x%x",
+			       kind->name, bits, kind->columns & nameable);
+	if (bits && call->flags & GW_SAMPLE_BY_SOURCE) /* columns have the order of in-lists */
 		return gw_fail(GW_UNSUPPORTED, "sample request of kind %s for out-edges: they have no columns",
-			       slice->draw.kind->name);
-	memcpy(name, slice->arrays.weight, call->weight_bytes);
-	name[call->weight_bytes] = 0;
-	gw_weight_text(server->meta, call->etype, name, slice->weight);
-	slice->draw.weight = slice->weight;
-	const struct gw_weight_keys keys = gw_weight_keys_of(type, name);
-	const struct gw_array *weights = gw_part_array(server->part, keys.weight);
-	const struct gw_array *table = gw_part_array(server->part, keys.alias);
-	gw_status status =
-		gw_weight_forms(server->meta, call->etype, name, slice->draw.kind, weights ? weights->meta : NULL,
-				table ? table->meta : NULL, slice->draw.forms);
-	if (status != GW_OK || !weights)
-		return status;
-	if (weights->apart)
-		return gw_fail(GW_UNSUPPORTED,
-			       "edge type %s: \"%s\" is served as mutable rows, so edges cannot be drawn by it",
-			       gw_meta_etype_text(server->meta, call->etype, text), name);
-	slice->columns.at[GW_COLUMN_WEIGHT] = weights->data;
-	slice->columns.at[GW_COLUMN_ALIAS] = table ? table->data : NULL;
+			       kind->name);
+	slice->draw.names = &slice->names;
 	return GW_OK;
+}
+
+/* Finds the columns that the kind draws with. */
+static gw_status find_columns(const struct gw_server *server, struct sample_slice *slice)
+{
+	const struct gw_array_meta *arrays[GW_COLUMN_COUNT] = {NULL};
+	char key[GW_COLUMN_KEY_MAX];
+	for (uint32_t c = 0; c < GW_COLUMN_COUNT; c++) {
+		if (!(slice->draw.kind->columns & GW_COLUMN_BIT(c)) || !gw_column_key(&slice->names, c, key))
+			continue;
+		const struct gw_array *array = gw_part_array(server->part, key);
+		if (array && array->apart)
+			return gw_column_fail_mutable(&slice->names, c);
+		arrays[c] = array ? array->meta : NULL;
+		slice->columns.at[c] = array ? array->data : NULL;
+	}
+	return gw_column_forms(&slice->names, slice->draw.kind, arrays, slice->draw.forms);
 }
 
 /* Fills in the draw, its lists, columns and groups. */
@@ -450,7 +458,8 @@ static gw_status find_draw(const struct gw_server *server, const struct gw_sampl
 	}
 	slice->draw.groups.from = call->table_count ? from : NULL;
 	slice->draw.groups.until = call->table_count ? until : NULL;
-	return find_columns(server, call, slice);
+	gw_status status = take_names(server, call, slice);
+	return status == GW_OK ? find_columns(server, slice) : status;
 }
 
 gw_status gw_server_sample(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)

@@ -31,8 +31,8 @@ void gw_server_keep(struct gw_server *server)
 		gw_log(GW_LOG_WARN, "the runtime folder is complete again: clients on this host find this server");
 	else if (status != GW_OK && !server->keep_failed)
 		gw_log(GW_LOG_WARN,
-		       "%s; new clients on this host %s, and a second server of this part could start: make the "
-		       "folder again, or serve with --runtime-dir DIR, and XDG_RUNTIME_DIR=DIR for clients",
+		       "%s; new clients on this host %s, and a second server of this part could start: "
+		       "make the folder again, or serve with --runtime-dir DIR, and XDG_RUNTIME_DIR=DIR for clients",
 		       gw_last_error(), server->has_key ? "are refused" : "read over the network");
 	server->keep_failed = status != GW_OK;
 }

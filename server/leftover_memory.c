@@ -144,7 +144,7 @@ bool gw_leftover_memory_find(const char *root, char *text, size_t bytes)
 	used = strlen(text);
 	if (found)
 		snprintf(text + used, bytes - used,
-			 " of a server that has ended: clients release it within seconds, unless they are "
-			 "suspended; continue or end them");
+			 " of a server that has ended: clients release it within seconds, unless they are suspended; "
+			 "continue or end them");
 	return found > 0;
 }

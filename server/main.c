@@ -18,17 +18,16 @@
 #include "server/notify.h"
 #include "server/server.h"
 
-static const char doc[] = "Load one part of a partitioned graph and serve it to clients.\n\n"
-			  "Examples:\n"
-			  "  graphwire serve --part-config parts/mygraph.json --part 0 \\\n"
-			  "                  --listen 127.0.0.1:30050\n"
-			  "  graphwire serve --part-config parts/mygraph.json --part 1 \\\n"
-			  "                  --listen 10.0.0.2:30050 --key-file job.key\n"
-			  "\vPrints one line when it is ready, and notifies the service manager that started it "
-			  "(NOTIFY_SOCKET). On SIGTERM, "
-			  "SIGINT or SIGHUP the server accepts no more clients, waits for open work, and ends; a "
-			  "second signal ends it at "
-			  "once. Exit status: 0 ended by a signal, 1 failed, 2 bad options.";
+static const char doc[] =
+	"Load one part of a partitioned graph and serve it to clients.\n\n"
+	"Examples:\n"
+	"  graphwire serve --part-config parts/mygraph.json --part 0 \\\n"
+	"                  --listen 127.0.0.1:30050\n"
+	"  graphwire serve --part-config parts/mygraph.json --part 1 \\\n"
+	"                  --listen 10.0.0.2:30050 --key-file job.key\n"
+	"\vPrints one line when it is ready, and notifies the service manager that started it (NOTIFY_SOCKET). "
+	"On SIGTERM, SIGINT or SIGHUP the server accepts no more clients, waits for open work, and ends; "
+	"a second signal ends it at once. Exit status: 0 ended by a signal, 1 failed, 2 bad options.";
 
 #define TENSOR_LEASE_MAX_S 1000000 /* 11 days */
 #define CONNECTIONS_MAX    65536
@@ -132,8 +131,8 @@ static const struct gw_option table[] = {
 	{"threads", "N", "threads that answer clients (one per processor)", 0,
 	 GW_OPTION_NUMBER(A, server.threads, 1, GW_SERVER_THREADS_MAX)},
 	{"pin", "node|core|off",
-	 "where threads run: each on a NUMA node, in turn, or on the node of --numa (node); each on a separate "
-	 "processor (core), for a host that does nothing else; anywhere (off)",
+	 "where threads run: each on a NUMA node, in turn, or on the node of --numa (node); "
+	 "each on a separate processor (core), for a host that does nothing else; anywhere (off)",
 	 0, GW_OPTION_CHOICE(A, server.pin, pins)},
 	{"no-pin", NULL, "as --pin off", 0, GW_OPTION_CALL(take_no_pin)},
 	{"hugepages", "require|try|off", "huge pages for the graph's memory (try)", 0,
@@ -142,17 +141,16 @@ static const struct gw_option table[] = {
 	{"key-file", "FILE", "the key that clients must know; on loopback one is made if none is given", 0,
 	 GW_OPTION_TEXT(A, server.key_file)},
 	{"runtime-dir", "DIR",
-	 "the folder of key, lock and socket, by which clients on this host find the server: DIR/graphwire; clients "
-	 "need XDG_RUNTIME_DIR=DIR ($XDG_RUNTIME_DIR; without it /tmp/graphwire-UID)",
+	 "the folder of key, lock and socket, by which clients on this host find the server: DIR/graphwire; "
+	 "clients need XDG_RUNTIME_DIR=DIR ($XDG_RUNTIME_DIR; without it /tmp/graphwire-UID)",
 	 0, GW_OPTION_CALL(take_runtime_dir)},
 	{"insecure", NULL, "serve every client that can connect, without a key", 0, GW_OPTION_FLAG(A, server.insecure)},
 	{"name", "NAME", "a name for this service, shown by stat", 0, GW_OPTION_CALL(take_name)},
 	{"tcp-driver", "auto|io_uring|epoll", "the driver of sockets (auto)", 0,
 	 GW_OPTION_CHOICE(A, server.tcp_driver, drivers)},
 	{"spin", "US",
-	 "how long a thread polls after an event before it sleeps, at most 1000000 microseconds; each polling thread "
-	 "takes "
-	 "up a processor meanwhile (0)",
+	 "how long a thread polls after an event before it sleeps, at most 1000000 microseconds; "
+	 "each polling thread takes up a processor meanwhile (0)",
 	 0, GW_OPTION_NUMBER(A, server.spin_us, 0, 1000000)},
 	{"prefetch", "first|all|auto",
 	 "the cache lines of a row that gathers over TCP prefetch; auto: a trial of 5 ms chooses (auto)", 0,
@@ -164,8 +162,8 @@ static const struct gw_option table[] = {
 	{"tensor-lease", "SECONDS", "how long a job's tensors stay after its last client (300)", 0,
 	 GW_OPTION_CALL(take_tensor_lease)},
 	{"mutable", "NAME",
-	 "serve the feature NAME, or TYPE/NAME, as rows that clients can write; the files stay as they are; may be "
-	 "given several times, and the same for all servers",
+	 "serve the feature NAME, or TYPE/NAME, as rows that clients can write; the files stay as they are; "
+	 "may be given several times, and the same for all servers",
 	 0, GW_OPTION_CALL(take_mutable)},
 	{"log-format", "text|json", "the lines on stderr: text, or one JSON object each (text)", 0,
 	 GW_OPTION_CHOICE(A, log_format, log_formats)},
@@ -225,11 +223,12 @@ static gw_status choose_limits(struct gw_server_options *options)
 	uint64_t kept = FILES_KEPT + (uint64_t)FILES_A_THREAD * options->threads;
 	uint64_t least = kept + UNPROVEN_MIN + (options->connections ? options->connections : UNPROVEN_MIN);
 	if (files.rlim_cur < least)
-		return gw_fail(GW_LIMIT,
-			       "the limit of open files is %llu, and a server with %u threads and %u connections needs "
-			       "%llu: raise it (" GW_FILES_HINT "), or give fewer --threads or --connections",
-			       (unsigned long long)files.rlim_cur, options->threads,
-			       options->connections ? options->connections : UNPROVEN_MIN, (unsigned long long)least);
+		return gw_fail(
+			GW_LIMIT,
+			"the limit of open files is %llu, and a server with %u threads and %u connections needs %llu: "
+			"raise it (" GW_FILES_HINT "), or give fewer --threads or --connections",
+			(unsigned long long)files.rlim_cur, options->threads,
+			options->connections ? options->connections : UNPROVEN_MIN, (unsigned long long)least);
 	uint64_t left = files.rlim_cur - kept;
 	uint64_t unproven = options->connections ? left - options->connections : left / 4;
 	options->unproven = (uint32_t)(unproven < UNPROVEN_MIN   ? UNPROVEN_MIN

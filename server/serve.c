@@ -89,8 +89,8 @@ static gw_status name_address(struct gw_server *server)
 	if (status == GW_OK && gw_address_is_loopback(&server->bound) &&
 	    !gw_address_is_loopback(&server->options.listen))
 		gw_log(GW_LOG_WARN,
-		       "%s is %s on this host: clients on other hosts cannot connect; correct the line of %s in "
-		       "/etc/hosts, or listen on an address of this host",
+		       "%s is %s on this host: clients on other hosts cannot connect; "
+		       "correct the line of %s in /etc/hosts, or listen on an address of this host",
 		       host, server->bound.host, host);
 	return status;
 }
@@ -129,8 +129,8 @@ static gw_status find_key(struct gw_server *server)
 	if (gw_address_is_loopback(&server->options.listen))
 		return GW_OK; /* leave_key makes the key after the load, so that an aborted load leaves no key behind */
 	return gw_fail(GW_INVALID,
-		       "address %s is not loopback: give --key-file FILE (the same on all clients and "
-		       "servers), or --insecure to let every client read",
+		       "address %s is not loopback: give --key-file FILE (the same on all clients and servers), "
+		       "or --insecure to let every client read",
 		       server->options.listen.host);
 }
 
@@ -282,9 +282,8 @@ static void warn_of_spinning(const struct gw_server *server)
 		return;
 	if (granted != UINT32_MAX)
 		gw_log(GW_LOG_WARN,
-		       "--spin %u under a quota of %u processors: polling uses up the quota, and then all threads "
-		       "stand "
-		       "still (graphwire doctor --spin %u)",
+		       "--spin %u under a quota of %u processors: polling uses up the quota, "
+		       "and then all threads stand still (graphwire doctor --spin %u)",
 		       server->options.spin_us, granted, server->options.spin_us);
 	else if (server->options.threads > processors)
 		gw_log(GW_LOG_WARN,

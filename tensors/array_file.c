@@ -144,7 +144,6 @@ gw_status gw_array_out_begin(struct gw_write_behind *writer, const char *path, g
 	return GW_OK;
 }
 
-/* Passes the filled chunk to the writer. */
 static gw_status array_put_chunk(struct gw_array_out *array)
 {
 	const struct gw_write_chunk chunk = {.path = array->path,
@@ -228,8 +227,7 @@ void gw_array_in_close(struct gw_array_in *array)
 	gw_free(array);
 }
 
-/* Reads all of the bytes, or fails. */
-static gw_status array_read(const char *path, int fd, void *data, size_t bytes)
+static gw_status array_read_all(const char *path, int fd, void *data, size_t bytes)
 {
 	for (size_t at = 0; at < bytes;) {
 		ssize_t got = read(fd, (uint8_t *)data + at, bytes - at);
@@ -244,7 +242,7 @@ static gw_status array_read(const char *path, int fd, void *data, size_t bytes)
 	return GW_OK;
 }
 
-/* Opens a file that must have exactly this many bytes. The caller closes *fd in any case. */
+/* The caller closes *fd in any case. */
 static gw_status array_open(const char *path, uint64_t bytes, int *fd)
 {
 	uint64_t length;
@@ -263,7 +261,7 @@ static gw_status array_read_digests(struct gw_array_in *array, const char *path,
 	int fd = -1;
 	gw_status status = name && array->digests ? array_open(name, bytes, &fd) : GW_NO_MEMORY;
 	if (status == GW_OK)
-		status = array_read(name, fd, array->digests, bytes);
+		status = array_read_all(name, fd, array->digests, bytes);
 	if (status == GW_OK && gw_digest(array->digests, bytes) != digest)
 		status = gw_fail(GW_DIGEST,
 				 "%s: not the digests that were written: the file is damaged or of another save", name);
@@ -278,7 +276,7 @@ static gw_status array_read_header(struct gw_array_in *array, gw_dtype dtype, ui
 	uint8_t header[GW_NPY_HEADER_BYTES] = {0}, expected[GW_NPY_HEADER_BYTES];
 	gw_status status = array_open(array->path, GW_NPY_HEADER_BYTES + array->bytes, &array->fd);
 	if (status == GW_OK)
-		status = array_read(array->path, array->fd, header, sizeof(header));
+		status = array_read_all(array->path, array->fd, header, sizeof(header));
 	if (status == GW_OK)
 		status = gw_npy_format(dtype, ndim, shape, expected);
 	if (status == GW_OK && memcmp(header, expected, sizeof(header)) != 0)
@@ -317,7 +315,7 @@ static gw_status array_next_chunk(struct gw_array_in *array)
 		return gw_fail(GW_RANGE, "%s: nothing is left to read", array->path);
 	array->chunk_bytes = left < GW_DIGEST_CHUNK ? (size_t)left : GW_DIGEST_CHUNK;
 	array->at = 0;
-	gw_status status = array_read(array->path, array->fd, array->chunk, array->chunk_bytes);
+	gw_status status = array_read_all(array->path, array->fd, array->chunk, array->chunk_bytes);
 	uint64_t number = array->done / GW_DIGEST_CHUNK;
 	if (status == GW_OK && gw_digest(array->chunk, array->chunk_bytes) != array->digests[number])
 		status =

@@ -299,7 +299,7 @@ static gw_status checkpoint_read_array(const json_t *json, const char *folder, c
 	return GW_OK;
 }
 
-/* Reads the arrays of a part. The tensor's optimizer and the part's rows must be set. */
+/* The tensor's optimizer and the part's rows must be set. */
 static gw_status checkpoint_read_arrays(const json_t *arrays, const char *folder, bool newer,
 					struct gw_checkpoint_tensor *tensor, uint32_t number)
 {
@@ -403,7 +403,7 @@ static gw_status checkpoint_read_type(const char *text, struct gw_checkpoint_ten
 	return checkpoint_text("type", text, sizeof(tensor->type), tensor->type);
 }
 
-/* Reads a tensor's plan and its parts. number: of its folder. */
+/* number: of the tensor's folder. */
 static gw_status checkpoint_read_tensor(json_t *json, uint32_t number, bool newer, uint32_t parts_count,
 					struct gw_checkpoint_tensor *tensor)
 {
@@ -450,8 +450,7 @@ static gw_status checkpoint_read_tensor(json_t *json, uint32_t number, bool newe
 	return GW_OK;
 }
 
-/* Checks that names are unique. A job's tensor and a kept tensor may have the same name; two tensors of one lifetime
- * may not. */
+/* A job's tensor and a kept tensor may have the same name; two tensors of one lifetime may not. */
 static gw_status checkpoint_check_once(const struct gw_checkpoint_index *checkpoint)
 {
 	for (uint32_t t = 0; t < checkpoint->count; t++) {

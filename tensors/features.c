@@ -67,8 +67,8 @@ gw_status gw_feature_plan(const struct gw_graph_meta *meta, const struct gw_arra
 		return gw_fail(GW_INVALID, "\"%s\" is not a feature that can be mutable", array->key);
 	if (!gw_tensor_name_valid(array->key))
 		return gw_fail(GW_INVALID,
-			       "feature \"%s\" cannot be mutable: the name of a tensor consists of letters, digits and "
-			       "\"._-:/+\", at most %d",
+			       "feature \"%s\" cannot be mutable: the name of a tensor consists of letters, "
+			       "digits and \"._-:/+\", at most %d",
 			       array->key, GW_TENSOR_NAME_MAX);
 	*plan = (struct gw_tensor_plan){.dtype = (uint32_t)array->dtype,
 					.ndim = array->ndim,

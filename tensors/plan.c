@@ -14,7 +14,7 @@ static bool is_floating(uint32_t dtype)
 	return dtype == GW_FLOAT16 || dtype == GW_BFLOAT16 || dtype == GW_FLOAT32 || dtype == GW_FLOAT64;
 }
 
-/* The number of rows of the plan's node or edge type; UINT64_MAX: the rows belong to no type. */
+/* UINT64_MAX: the rows belong to no type. */
 static gw_status plan_type_rows(const struct gw_graph_meta *meta, const struct gw_tensor_plan *plan, uint64_t *rows)
 {
 	*rows = UINT64_MAX;
@@ -103,8 +103,8 @@ gw_status gw_tensor_plan_match(const struct gw_tensor_plan *have, const struct g
 	for (uint32_t i = 0; i < have->ndim && i < GW_DIMS_MAX; i++) {
 		if (have->shape[i] != wanted->shape[i])
 			return gw_fail(GW_EXISTS,
-				       "tensor \"%s\" exists with %llu in dimension %u of its shape, not %llu: choose "
-				       "another name, or delete it",
+				       "tensor \"%s\" exists with %llu in dimension %u of its shape, not %llu: "
+				       "choose another name, or delete it",
 				       have->name, (unsigned long long)have->shape[i], i,
 				       (unsigned long long)wanted->shape[i]);
 	}

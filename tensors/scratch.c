@@ -14,7 +14,7 @@
 
 static _Thread_local uint32_t scratch_last;
 
-/* Finds a place in this state and sets it to MOVING. NULL: no place is in this state. */
+/* Sets the place to MOVING. NULL: no place is in the wanted state. */
 static struct gw_kept_scratch *scratch_seize(struct gw_tensor_table *table, enum gw_kept_state wanted)
 {
 	for (uint32_t i = 0; i < GW_TENSOR_SCRATCHES_MAX; i++) {

@@ -59,7 +59,7 @@ const struct gw_tensor_table_options *gw_tensor_table_options(const struct gw_te
 
 /* --- Creating. All of it runs with the lock held. --- */
 
-/* Finds the tensor whose rows a copy begins with, and references that tensor's shard. */
+/* The caller gets a reference to the source's shard. */
 static gw_status table_find_source(const struct gw_tensor_table *table, const struct gw_tensor_plan *plan,
 				   struct gw_table_shard **out)
 {
@@ -144,7 +144,6 @@ static bool is_left_over(const struct gw_shard *shard, const struct gw_tensor_cr
 	return call->leader >> 32 == shard->leader >> 32 && call->leader > shard->leader;
 }
 
-/* Checks that an existing shard of this name is the one that the call means. */
 static gw_status shard_check(const struct gw_tensor_table *table, struct gw_shard *shard,
 			     const struct gw_tensor_create_call *call)
 {
@@ -155,15 +154,13 @@ static gw_status shard_check(const struct gw_tensor_table *table, struct gw_shar
 		return status;
 	if (call->leader >> 32 == shard->leader >> 32)
 		return gw_fail(GW_NOT_FOUND, "tensor \"%s\" was deleted while it was created", shard->plan.name);
-	return gw_fail(
-		GW_NOT_FOUND,
-		"tensor \"%s\": part %u has rows of another tensor of this name, since a server ended: delete it, and "
-		"create it again",
-		shard->plan.name, gw_part_number(table->options.part));
+	return gw_fail(GW_NOT_FOUND,
+		       "tensor \"%s\": part %u has rows of another tensor of this name, since a server ended: "
+		       "delete it, and create it again",
+		       shard->plan.name, gw_part_number(table->options.part));
 }
 
-/* Finds the shard that the call names, or adds it. *dropped: a shard that is not listed any more, which the caller must
- * release. */
+/* *dropped: a shard that is not listed any more, which the caller must release. */
 static gw_status table_make(struct gw_tensor_table *table, const struct gw_tensor_create_call *call,
 			    struct gw_shard **dropped, struct gw_shard **out)
 {

@@ -13,7 +13,7 @@
 #include "core/graph/part.h"
 #include "core/rows/store.h"
 #include "tensors/plan.h"
-#include "transport/service.h"
+#include "transport/service/service.h"
 
 #define GW_TENSORS_MAX     4096
 #define GW_TENSOR_JOBS_MAX 1024

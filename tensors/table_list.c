@@ -11,7 +11,6 @@ static int shard_order(const struct gw_shard *shard, const char *job, const char
 	return order ? order : strcmp(shard->plan.name, name);
 }
 
-/* The first shard after the given one. */
 static const struct gw_shard *shard_after(const struct gw_tensor_table *table, const char *job, const char *after_job,
 					  const char *after_name)
 {

@@ -148,7 +148,7 @@ void gw_table_job_renew(struct gw_tensor_table *table, const char *name)
 		job->renewed_ns = gw_now_ns();
 }
 
-/* The job gets one more shard. The caller has checked that there is room. */
+/* The caller has checked that there is room. */
 static void job_add_shard(struct gw_tensor_table *table, const char *name)
 {
 	struct gw_tensor_job *job = gw_table_job(table, name);
@@ -163,7 +163,7 @@ static void job_add_shard(struct gw_tensor_table *table, const char *name)
 	job->renewed_ns = gw_now_ns();
 }
 
-/* The job loses one shard. With its last shard, the job is removed. */
+/* With its last shard, the job is removed. */
 static void job_drop_shard(struct gw_tensor_table *table, const char *name)
 {
 	struct gw_tensor_job *job = gw_table_job(table, name);
@@ -225,8 +225,8 @@ gw_status gw_table_take_bytes(struct gw_tensor_table *table, const char *name, c
 	uint64_t bytes_max = table->options.bytes_max;
 	if (bytes_max && (bytes > bytes_max || table->bytes > bytes_max - bytes))
 		return gw_fail(GW_NO_SPACE,
-			       "tensor \"%s\" needs %s for %s of part %u, and %s of %s for tensors are free: give its "
-			       "server more (serve --tensor-memory)",
+			       "tensor \"%s\" needs %s for %s of part %u, and %s of %s for tensors are free: "
+			       "give its server more (serve --tensor-memory)",
 			       name, gw_text_bytes(wanted, (double)bytes), what, gw_part_number(table->options.part),
 			       gw_text_bytes(left, (double)(bytes_max - table->bytes)),
 			       gw_text_bytes(all, (double)bytes_max));
@@ -244,8 +244,7 @@ uint32_t gw_tensor_table_lease(struct gw_tensor_table *table, const char *name)
 	return gw_table_lease_ms(table);
 }
 
-/* Removes a shard of the job from the list, for the caller to withdraw and release; NULL: the job has none. The lock
- * must be held. */
+/* NULL: the job has none. The caller withdraws and releases the shard. The lock must be held. */
 static struct gw_shard *job_take(struct gw_tensor_table *table, const char *job)
 {
 	struct gw_shard *shard = table->shards;

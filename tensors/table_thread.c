@@ -50,7 +50,7 @@ static struct gw_table_shard *table_take_waiting(const struct gw_tensor_table *t
 	return (struct gw_table_shard *)oldest;
 }
 
-/* Lets clients read the rows from here on. If publishing fails, clients request the rows. */
+/* If publishing fails, clients request the rows. */
 static void shard_publish(struct gw_tensor_table *table, struct gw_table_shard *entry, struct gw_region *out)
 {
 	struct gw_row_store *store = entry->shard.store;

@@ -118,9 +118,8 @@ int gw_tool_checkpoint(int argc, char **argv)
 		.argument = "FOLDER",
 		.argument_to = GW_OPTION_TEXT(C, folder),
 		.argument_missing = "graphwire checkpoint FOLDER",
-		.doc = "Write tensors and their optimizer state to this host's disk, while trainers update "
-		       "them.\vThe folder appears only when it is complete. NumPy can read it: "
-		       "docs/FORMAT.md.\n\nExamples:\n"
+		.doc = "Write tensors and their optimizer state to this host's disk, while trainers update them.\v"
+		       "The folder appears only when it is complete. NumPy can read it: docs/FORMAT.md.\n\nExamples:\n"
 		       "  graphwire checkpoint --servers 10.0.0.1:30050,10.0.0.2:30050 \\\n"
 		       "                       --key-file job.key --job links step-1000\n"
 		       "  graphwire checkpoint --servers 127.0.0.1:30050 --rate 100M last --replace",
@@ -139,9 +138,8 @@ int gw_tool_restore(int argc, char **argv)
 		.argument = "FOLDER",
 		.argument_to = GW_OPTION_TEXT(C, folder),
 		.argument_missing = "graphwire restore FOLDER",
-		.doc = "Read a checkpoint back into servers of the same graph, in any number of parts. Run it before "
-		       "trainers "
-		       "start.\vExamples:\n"
+		.doc = "Read a checkpoint back into servers of the same graph, in any number of parts. "
+		       "Run it before trainers start.\vExamples:\n"
 		       "  graphwire restore --servers 10.0.0.1:30050,10.0.0.2:30050 \\\n"
 		       "                    --key-file job.key --job links step-1000\n"
 		       "  graphwire restore --servers 127.0.0.1:30050 --tensor emb step-1000",

@@ -41,9 +41,9 @@ int gw_tool_end_job(int argc, char **argv)
 		.argument = "JOB",
 		.argument_to = GW_OPTION_TEXT(C, job),
 		.argument_missing = "graphwire end-job JOB",
-		.doc = "Delete the tensors of a finished job on servers that keep running. launch.py does this for its "
-		       "jobs.\vA server deletes them by itself when it has heard no client of the job for the time of "
-		       "serve --tensor-lease.\n\nExamples:\n"
+		.doc = "Delete the tensors of a finished job on servers that keep running. "
+		       "launch.py does this for its jobs.\vA server deletes them by itself when it has heard no client "
+		       "of the job for the time of serve --tensor-lease.\n\nExamples:\n"
 		       "  graphwire end-job --servers 10.0.0.1:30050,10.0.0.2:30050 \\\n"
 		       "                    --key-file job.key 20261122-101500",
 	};

@@ -107,11 +107,12 @@ static gw_status epoch_check_command(void *input)
 	if (c->check && !c->client.part_config)
 		return gw_fail(GW_INVALID, "--check compares with the folder: add --part-config");
 	if (c->check && c->client.server_count == 0)
-		return gw_fail(GW_INVALID, "--check compares what servers send with the folder; without --servers it "
-					   "compares nothing");
+		return gw_fail(
+			GW_INVALID,
+			"--check compares what servers send with the folder; without --servers it compares nothing");
 	if (c->client.transport && c->client.server_count == 0)
-		return gw_fail(GW_INVALID, "--transport chooses how servers are reached; without --servers it chooses "
-					   "nothing");
+		return gw_fail(GW_INVALID,
+			       "--transport chooses how servers are reached; without --servers it chooses nothing");
 	if (c->client.insecure && c->client.key_file)
 		return gw_fail(GW_INVALID, "--key-file and --insecure exclude each other: leave out one");
 	if (c->plan.edges && (c->plan.ntype || c->plan.one_part))
@@ -196,7 +197,6 @@ static void epoch_count(struct epoch_totals *t, const struct gw_sample_spec *spe
 	}
 }
 
-/* Counts the parts that each transport reaches. */
 static void count_parts(struct epoch_totals *t, const struct gw_client *client)
 {
 	t->parts = gw_client_graph(client)->num_parts;
@@ -254,7 +254,7 @@ static gw_status compare_next(struct gw_epoch_side *side, struct gw_epoch_side *
 	return status;
 }
 
-/* Streams the same epoch through new loaders of the client and of a standalone client, step by step. */
+/* Compares the mini-batches with those of a standalone client, step by step. */
 static gw_status epoch_check(const struct epoch_command *c, uint64_t *bytes)
 {
 	struct gw_client_options alone = {.part_config = c->client.part_config, .threads = c->client.threads};
@@ -296,7 +296,7 @@ static void add_way(char text[WORD_BYTES], const struct epoch_totals *t, const s
 		snprintf(text + used, WORD_BYTES - used, "%s%s", used ? "+" : "", way->name);
 }
 
-/* The transports as a word, the fastest first: "tcp", "shm+verbs". */
+/* The fastest first: "tcp", "shm+verbs". */
 static void print_word(char text[WORD_BYTES], const struct epoch_command *c, const struct epoch_totals *t)
 {
 	const struct gw_scheme *way = NULL;
@@ -308,8 +308,7 @@ static void print_word(char text[WORD_BYTES], const struct epoch_command *c, con
 	add_way(text, t, &gw_schemes[GW_SCHEME_TCP]);
 }
 
-/* The transports as a phrase for people. */
-static void print_path(char text[96], const struct epoch_command *c, const struct epoch_totals *t)
+static void print_phrase(char text[96], const struct epoch_command *c, const struct epoch_totals *t)
 {
 	uint32_t mapped = t->parts_by[GW_SCHEME_SHM], rdma = t->parts_by[GW_SCHEME_VERBS],
 		 tcp = t->parts_by[GW_SCHEME_TCP];
@@ -348,7 +347,7 @@ static void epoch_print_text(const struct epoch_command *c, const struct epoch_t
 {
 	double batches = (double)t->batches;
 	char text[GW_UNIT_TEXT_MAX], way[96];
-	print_path(way, c, t);
+	print_phrase(way, c, t);
 	printf("%" PRIu64 " mini-batches of %" PRIu32 " seeds in %s, %s\n", t->batches, c->plan.batch_size,
 	       gw_text_duration(text, t->seconds), way);
 	printf("  %-14s %10s/s\n", "batches", gw_text_count(text, batches / t->seconds));

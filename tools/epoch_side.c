@@ -20,7 +20,7 @@
 #define LABELS   "label"
 #define MASK     "train_mask"
 
-/* A tensor of nodes by name, or NULL. */
+/* NULL: no tensor has this name. */
 static const struct gw_tensor *side_find_tensor(const struct gw_client *client, uint32_t ntype, const char *name)
 {
 	const struct gw_tensor *tensor;
@@ -31,8 +31,7 @@ static const struct gw_tensor *side_find_tensor(const struct gw_client *client, 
 	return NULL;
 }
 
-/* The same for a name of the plan. A given name must exist. If no name was given and the usual name does not exist,
- * *tensor is NULL. */
+/* A given name must exist. If no name was given and the usual name does not exist, *tensor is NULL. */
 static gw_status find_of_seeds(const struct gw_epoch_side *side, const char *given, const char *usual,
 			       const struct gw_tensor **tensor)
 {
@@ -116,7 +115,7 @@ static gw_status choose_fetches(const struct gw_epoch_plan *plan, struct gw_epoc
 	return labels ? add_fetch(side, labels, GW_AT_SEEDS) : GW_OK;
 }
 
-/* The ids of a type where a mask is set, ascending; without a mask all of them. */
+/* Ascending. NULL as mask: all ids of the type. */
 static gw_status find_seeds(struct gw_epoch_side *side, bool of_edges, uint32_t type, const struct gw_tensor *mask)
 {
 	const struct gw_split_options options = {.of_edges = of_edges, .type = type, .mask_tensor = mask};
@@ -132,7 +131,6 @@ static gw_status find_seeds(struct gw_epoch_side *side, bool of_edges, uint32_t 
 	return side->seeds ? GW_OK : GW_NO_MEMORY;
 }
 
-/* Keeps the seeds in [begin, end). */
 static void keep_seeds(struct gw_epoch_side *side, int64_t begin, int64_t end)
 {
 	uint64_t kept = 0;
@@ -155,7 +153,7 @@ static gw_status no_seeds(const struct gw_epoch_plan *plan, const struct gw_epoc
 	return gw_fail(GW_NOT_FOUND, "no seeds: %s has no %s", where, type);
 }
 
-/* Collects the nodes whose mask is set, or every node if no such mask exists, in one part or in all parts. */
+/* Every node if no such mask exists. */
 static gw_status choose_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
 {
 	uint32_t ntype = side->options.spec.ntype;
@@ -176,7 +174,7 @@ static gw_status choose_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_
 	return status;
 }
 
-/* Sets the options of edge seeds. Reverses are excluded as far as the graph names its reverse types. */
+/* Reverses are excluded as far as the graph names its reverse types. */
 static gw_status choose_edges(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
 {
 	struct gw_edge_seeds *edges = &side->edges;
@@ -194,7 +192,7 @@ static gw_status choose_edges(const struct gw_epoch_plan *plan, struct gw_epoch_
 	return GW_OK;
 }
 
-/* Chooses the edges whose mask is set, or all edges, which the loader lists by itself. */
+/* All edges if no such mask exists; the loader lists them by itself. */
 static gw_status choose_edge_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
 {
 	const struct gw_tensor *mask;

@@ -85,9 +85,8 @@ static const struct gw_option table[] = {
 	 "\"train_mask\")",
 	 0, GW_OPTION_REAL(A, rmat.test_share, 0, 1)},
 	{"weight", "NAME",
-	 "edge feature of this name, float32 above 0 up to 1, with an alias table for draws by weight, 8 bytes an "
-	 "edge; "
-	 "may be repeated",
+	 "edge feature of this name, float32 above 0 up to 1, with an alias table for draws by weight, "
+	 "8 bytes an edge; may be repeated",
 	 0, GW_OPTION_CALL(generate_take_weight)},
 	{"weights", NULL, "the same as --weight weight", 0, GW_OPTION_CALL(take_weights)},
 	{"undirected", NULL, "every edge in both directions", 0, GW_OPTION_FLAG(A, rmat.undirected)},

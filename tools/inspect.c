@@ -70,8 +70,7 @@ static uint64_t total_nodes(const struct gw_graph_meta *meta)
 	return nodes;
 }
 
-/* The rows and bytes of an array over all parts. */
-static uint64_t array_rows(const struct gw_graph_meta *meta, const char *key, uint64_t *bytes)
+static uint64_t array_rows_of_all_parts(const struct gw_graph_meta *meta, const char *key, uint64_t *bytes)
 {
 	uint64_t rows = 0;
 	*bytes = 0;
@@ -184,7 +183,7 @@ static void print_arrays(const struct gw_graph_meta *meta)
 	for (uint32_t i = 0; i < meta->parts[0].count; i++) {
 		const struct gw_array_meta *array = &meta->parts[0].arrays[i];
 		char shape[128], row[GW_UNIT_TEXT_MAX], all[GW_UNIT_TEXT_MAX];
-		uint64_t bytes, rows = array_rows(meta, array->key, &bytes);
+		uint64_t bytes, rows = array_rows_of_all_parts(meta, array->key, &bytes);
 		int used = snprintf(shape, sizeof(shape), "%" PRIu64, rows);
 		for (uint32_t d = 1; d < array->ndim; d++)
 			used += snprintf(shape + used, sizeof(shape) - (size_t)used, " x %" PRIu64, array->shape[d]);
@@ -270,7 +269,7 @@ static json_t *arrays_object(const struct gw_graph_meta *meta)
 	json_t *arrays = json_object();
 	for (uint32_t i = 0; i < meta->parts[0].count; i++) {
 		const struct gw_array_meta *array = &meta->parts[0].arrays[i];
-		uint64_t bytes, rows = array_rows(meta, array->key, &bytes);
+		uint64_t bytes, rows = array_rows_of_all_parts(meta, array->key, &bytes);
 		json_t *shape = json_array();
 		json_array_append_new(shape, json_integer((json_int_t)rows));
 		for (uint32_t d = 1; d < array->ndim; d++)

@@ -43,7 +43,6 @@ static gw_status same_bytes(struct comparison *c, const void *left, const void *
 	return bytes == 0 || memcmp(left, right, bytes) == 0 ? GW_OK : differ(c, where);
 }
 
-/* Compares seeds that are edges of one type: the rows of their ends, and their negatives. */
 static gw_status compare_ends(struct comparison *c, const struct gw_edge_batch *l, const struct gw_edge_batch *r)
 {
 	gw_status status = same_count(c, l->etype, r->etype, "edge types of the seeds");

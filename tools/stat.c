@@ -88,7 +88,6 @@ static gw_status stat_check_command(void *input)
 
 /* --- Requests. --- */
 
-/* Stores the first failure of a question; later failures are dropped. */
 static void fail_question(struct question *question, const char *text)
 {
 	question->answered = true;
@@ -126,7 +125,7 @@ static void take_stats(struct question *question, const struct gw_completion *co
 	}
 }
 
-/* Returns whether this completion settles the question. */
+/* True: this completion settles the question. */
 static bool advance(struct question *question, const struct gw_completion *completion, uint64_t deadline_ns)
 {
 	if (question->answered)
@@ -263,7 +262,7 @@ static void print_tensors(const struct stat_command *c)
 	}
 }
 
-/* The columns of cluster.py's status: {heading: text}. */
+/* {heading: text} */
 static json_t *shown_by_cluster(const json_t *answer)
 {
 	json_t *shown = json_object();
@@ -274,7 +273,6 @@ static json_t *shown_by_cluster(const json_t *answer)
 	return shown;
 }
 
-/* Prints each server's answer, with the address. */
 static void stat_print_json(const struct stat_command *c)
 {
 	for (uint32_t i = 0; i < c->count; i++) {

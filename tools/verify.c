@@ -23,9 +23,8 @@
 
 static const char doc[] =
 	"Verify a graph: every digest, offset, id and list order, and that the parts together are the whole graph.\v"
-	"CONFIG is the graph's JSON or its folder. For each faulty part, one line names the file, the key "
-	"and "
-	"the position. Exit status: 0 no fault, 1 faults found, 2 wrong usage.\n\n"
+	"CONFIG is the graph's JSON or its folder. For each faulty part, one line names the file, "
+	"the key and the position. Exit status: 0 no fault, 1 faults found, 2 wrong usage.\n\n"
 	"Examples:\n"
 	"  graphwire verify parts/\n"
 	"  graphwire verify parts/mygraph.json --part 1\n"

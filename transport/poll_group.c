@@ -19,7 +19,7 @@
 
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
-#include "transport/replay_cache.h"
+#include "transport/service/replay_cache.h"
 #include "transport/transport.h"
 
 #define IDLE_TURNS 61 /* one in this many polls includes idle parts; a prime, so that each part is first at times */

@@ -5,7 +5,7 @@
 
 #include "transport/memory/memory.h"
 #include "transport/shm/shm.h"
-#include "transport/tcp/tcp.h"
+#include "transport/tcp/loop.h"
 #include "transport/transport.h"
 #ifdef GRAPHWIRE_VERBS
 #include "transport/verbs/verbs.h"

@@ -37,12 +37,11 @@
 
 #include "core/errors/status.h"
 #include "transport/address.h"
-#include "transport/once.h"
 #include "transport/scheme.h"
-#include "transport/service.h"
+#include "transport/service/once.h"
+#include "transport/service/service.h"
 
-#define GW_REQUEST_BYTES_MAX (9u << 20)  /* bytes of one request: fits a tensor's longest row and its gradient */
-#define GW_REPLY_BYTES_MAX   (64u << 20) /* bytes of one reply; a backend may send it in chunks */
+#define GW_REQUEST_BYTES_MAX (9u << 20) /* bytes of one request: fits a tensor's longest row and its gradient */
 #define GW_STAGED_BYTES      8192u /* poll copies smaller reads from a socket's staging memory to their destination */
 #define GW_BUFFERS_MAX       (1u << 20) /* registered buffers of one poll group */
 

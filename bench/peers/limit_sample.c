@@ -96,7 +96,7 @@ static int64_t *load(const char *path, size_t *count)
 	return array;
 }
 
-/* Floyd's method: fanout distinct positions below degree, every set equally likely. */
+/* Floyd's method: every set of fanout distinct positions is equally likely. */
 static inline void pick(uint64_t random, uint64_t first, uint32_t degree, uint32_t fanout, uint64_t *positions)
 {
 	uint32_t chosen[FANOUT_MAX + 1];
@@ -115,7 +115,7 @@ static inline void pick(uint64_t random, uint64_t first, uint32_t degree, uint32
 	}
 }
 
-/* Writes the positions of one hop; returns their number. */
+/* Returns their number. */
 static size_t choose(const struct worker *w, uint32_t frontier, uint32_t fanout, uint64_t key)
 {
 	size_t n = 0;
@@ -150,7 +150,7 @@ static inline uint32_t number(struct worker *w, uint32_t node, uint64_t batch, u
 	return (uint32_t)entry;
 }
 
-/* Converts the neighbours at the positions to local numbers. The map is read AHEAD entries after its prefetch. */
+/* The map is read AHEAD entries after its prefetch. */
 static void relabel(struct worker *w, size_t n, uint64_t batch, uint32_t *count)
 {
 	size_t tail = n > AHEAD ? n - AHEAD : 0;

@@ -214,7 +214,7 @@ static void *serve(void *context)
 	return NULL;
 }
 
-/* A connection over loopback; [0] is the client's end. */
+/* [0] is the client's end. */
 static void connect_both(int fds[2])
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -314,8 +314,8 @@ int main(int argc, char **argv)
 	double gather = measure_gather();
 	for (int round = 0; round < 3; round++) {
 		double raw = measure(RAW), rows = measure(ROWS), marked = measure(MARKED), iov = measure(IOV);
-		printf("gather %.2f GB/s  raw %.2f GB/s  rows %.2f GB/s (%.2f M rows/s, ratio %.2f, additive bound "
-		       "%.2f)"
+		printf("gather %.2f GB/s  raw %.2f GB/s  rows %.2f GB/s (%.2f M rows/s, ratio %.2f, "
+		       "additive bound %.2f)"
 		       "  marked %.2f GB/s (ratio %.2f)  iov %.2f GB/s (ratio %.2f)\n",
 		       gather / 1e9, raw / 1e9, rows / 1e9, rows / run.row_bytes / 1e6, rows / raw,
 		       1 / (1 / raw + 1 / gather) / raw, marked / 1e9, marked / raw, iov / 1e9, iov / raw);

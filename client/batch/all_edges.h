@@ -4,7 +4,7 @@
 #define GW_CLIENT_BATCH_ALL_EDGES_H
 
 #include "core/memory/vec.h"
-#include "sampler/blocks.h"
+#include "sampler/blocks/blocks.h"
 
 /* Reused from batch to batch. A zero-initialized object is empty. */
 struct gw_all_edges {

@@ -7,7 +7,7 @@
 #include "client/rows/tensors.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
-#include "sampler/relabel.h"
+#include "sampler/blocks/relabel.h"
 
 void gw_batch_destroy(struct gw_batch *batch)
 {

@@ -16,7 +16,7 @@
 #include "client/engine/ticket.h"
 #include "client/rows/gather.h"
 #include "client/state/recv_buffer.h"
-#include "sampler/blocks.h"
+#include "sampler/blocks/blocks.h"
 
 struct gw_batch_fetch {
 	struct gw_gather_op op;

@@ -1,33 +1,25 @@
 /* Looks up the columns of edge rules: see edge_columns.h. Features that a rule may name never change, so a result stays
- * true. The client keeps the results in a list, one for each edge type and weight in use. */
+ * true. The client keeps the results in a list, one for each edge type and names in use. */
 #include "client/batch/edge_columns.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "client/rows/tensors.h"
 #include "core/errors/log.h"
 #include "core/memory/alloc.h"
-#include "sampler/weight_keys.h"
 
-static gw_status rule_check(const struct gw_client *client, uint32_t etype, const struct gw_edge_rule *rule)
+static bool same_names(const struct gw_column_names *a, const struct gw_column_names *b)
 {
-	const char *missing = rule->mask ? "mask" : rule->time ? "time" : NULL;
-	if (missing)
-		return gw_fail(
-			GW_UNSUPPORTED,
-			"edge type %s: the rule's %s is not supported: this version samples uniformly or by weight",
-			client->etypes[etype].name, missing);
-	if (rule->weight && (!*rule->weight || strlen(rule->weight) > GW_NAME_MAX))
-		return gw_fail(GW_INVALID, "edge type %s: the rule's weight names no feature",
-			       client->etypes[etype].name);
-	return GW_OK;
+	bool same = a->etype == b->etype;
+	for (uint32_t c = 0; same && c < GW_COLUMN_COUNT; c++)
+		same = !a->of[c] == !b->of[c] && (!a->of[c] || strcmp(a->of[c], b->of[c]) == 0);
+	return same;
 }
 
-static struct gw_edge_columns *columns_known(const struct gw_client *client, uint32_t etype, const char *weight)
+static struct gw_edge_columns *columns_known(const struct gw_client *client, const struct gw_column_names *names)
 {
 	struct gw_edge_columns *columns = client->edge_columns;
-	while (columns && (columns->etype != etype || strcmp(columns->weight, weight) != 0))
+	while (columns && !same_names(&columns->names, names))
 		columns = columns->next;
 	return columns;
 }
@@ -35,6 +27,7 @@ static struct gw_edge_columns *columns_known(const struct gw_client *client, uin
 static void columns_free(struct gw_edge_columns *columns)
 {
 	for (uint32_t c = 0; c < GW_COLUMN_COUNT; c++) {
+		gw_free((char *)columns->names.of[c]);
 		gw_free(columns->keys[c]);
 		gw_free(columns->places[c]);
 	}
@@ -79,43 +72,48 @@ static bool column_is_mutable(const struct gw_client *client, const char *key)
 	return false;
 }
 
-static gw_status columns_add_weight(struct gw_client *client, struct gw_edge_columns *columns)
+static gw_status columns_add(struct gw_client *client, struct gw_edge_columns *columns)
 {
-	const struct gw_graph_meta *meta = client->meta;
-	const struct gw_weight_keys keys = gw_weight_keys_of(&meta->etypes[columns->etype], columns->weight);
-	const struct gw_array_meta *weights = array_of_all(meta, keys.weight), *table = array_of_all(meta, keys.alias);
-	gw_status status = gw_weight_forms(meta, columns->etype, columns->weight, columns->sampling.kind, weights,
-					   table, columns->sampling.forms);
-	if (status == GW_OK && column_is_mutable(client, weights->key))
-		status = gw_fail(GW_UNSUPPORTED,
-				 "edge type %s: \"%s\" is served as mutable rows, so edges cannot be drawn by it",
-				 client->etypes[columns->etype].name, columns->weight);
-	if (status == GW_OK)
-		status = column_add(client, columns, GW_COLUMN_WEIGHT, weights);
-	if (status != GW_OK)
-		return status;
-	if (table)
-		return column_add(client, columns, GW_COLUMN_ALIAS, table);
-	columns->by_request = true;
-	gw_log(GW_LOG_WARN,
-	       "edge type %s: a draw by \"%s\" reads a whole list, because no alias table exists; partition the "
-	       "graph with --weight %s to make one",
-	       client->etypes[columns->etype].name, columns->weight, columns->weight);
-	return GW_OK;
+	const struct gw_column_names *names = &columns->names;
+	const struct gw_array_meta *arrays[GW_COLUMN_COUNT] = {NULL};
+	char key[GW_COLUMN_KEY_MAX], text[GW_COLUMN_ADVICE];
+	for (uint32_t c = 0; c < GW_COLUMN_COUNT; c++) {
+		if (columns->sampling.kind->columns & GW_COLUMN_BIT(c) && gw_column_key(names, c, key))
+			arrays[c] = array_of_all(client->meta, key);
+	}
+	gw_status status = gw_column_forms(names, columns->sampling.kind, arrays, columns->sampling.forms);
+	for (uint32_t c = 0; c < GW_COLUMN_COUNT && status == GW_OK; c++) {
+		if (arrays[c])
+			status = column_is_mutable(client, arrays[c]->key) ? gw_column_fail_mutable(names, c)
+									   : column_add(client, columns, c, arrays[c]);
+	}
+	for (uint32_t c = 0; c < GW_COLUMN_COUNT && status == GW_OK; c++) {
+		if (!(columns->sampling.kind->columns & GW_COLUMN_BIT(c)) || arrays[c] ||
+		    !gw_column_advice(names, c, text))
+			continue;
+		columns->by_request = true;
+		gw_log(GW_LOG_WARN, "edge type %s: %s", client->etypes[names->etype].name, text);
+	}
+	return status;
 }
 
-static gw_status columns_make(struct gw_client *client, uint32_t etype, const char *weight,
+static gw_status columns_make(struct gw_client *client, const struct gw_column_names *names,
 			      struct gw_edge_columns **out)
 {
 	struct gw_edge_columns *columns = gw_calloc(1, sizeof(*columns));
 	if (!columns)
 		return GW_NO_MEMORY;
-	columns->etype = etype;
-	columns->sampling.kind = &gw_sample_weighted;
-	columns->sampling.weight = columns->text;
-	gw_weight_text(client->meta, etype, weight, columns->text);
-	snprintf(columns->weight, sizeof(columns->weight), "%s", weight);
-	gw_status status = columns_add_weight(client, columns);
+	gw_status status = gw_sampling_kind_of(names, &columns->sampling.kind);
+	if (status == GW_OK)
+		status = gw_column_names_check(names);
+	columns->names = (struct gw_column_names){.meta = names->meta, .etype = names->etype};
+	columns->sampling.names = &columns->names;
+	for (uint32_t c = 0; c < GW_COLUMN_COUNT && status == GW_OK; c++) {
+		if (names->of[c] && !(columns->names.of[c] = gw_strdup(names->of[c])))
+			status = GW_NO_MEMORY;
+	}
+	if (status == GW_OK)
+		status = columns_add(client, columns);
 	if (status != GW_OK) {
 		columns_free(columns);
 		return status;
@@ -127,21 +125,22 @@ static gw_status columns_make(struct gw_client *client, uint32_t etype, const ch
 gw_status gw_edge_columns_find(struct gw_client *client, uint32_t etype, const struct gw_edge_rule *rule,
 			       const struct gw_edge_columns **out)
 {
+	const struct gw_column_names names = gw_column_names_of(client->meta, etype, rule);
+	gw_status status = GW_OK;
 	*out = NULL;
-	gw_status status = rule_check(client, etype, rule);
-	if (status != GW_OK || !rule->weight)
-		return status;
+	if (!gw_column_names_bits(&names))
+		return GW_OK;
 	pthread_mutex_lock(&client->edge_columns_lock);
-	struct gw_edge_columns *columns = columns_known(client, etype, rule->weight);
+	struct gw_edge_columns *columns = columns_known(client, &names);
 	if (!columns) {
-		status = columns_make(client, etype, rule->weight, &columns);
+		status = columns_make(client, &names, &columns);
 		if (status == GW_OK) {
 			columns->next = client->edge_columns;
 			client->edge_columns = columns;
 		}
 	}
 	pthread_mutex_unlock(&client->edge_columns_lock);
-	*out = status == GW_OK ? columns : NULL;
+	*out = columns;
 	return status;
 }
 

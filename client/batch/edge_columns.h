@@ -1,6 +1,6 @@
 /* The columns that an edge rule names: which kind of sampling draws with them, and where they are stored.
  *
- *   gw_edge_rule {weight: "w"} -> feature "w" and its alias table, in all parts -> kind, forms, places
+ *   gw_edge_rule {weight: "w"} -> kind -> feature "w" and its alias table, in all parts -> forms, places
  *
  * A client looks a rule up once, and keeps the result until it is closed.
  */
@@ -8,14 +8,11 @@
 #define GW_CLIENT_BATCH_EDGE_COLUMNS_H
 
 #include "client/state/client.h"
-#include "sampler/blocks.h"
-#include "sampler/weight_keys.h"
+#include "sampler/columns.h"
 
 struct gw_edge_columns {
 	struct gw_edge_columns *next;
-	uint32_t etype;
-	char weight[GW_NAME_MAX + 1];
-	char text[GW_WEIGHT_NAMES_MAX]; /* sampling.weight */
+	struct gw_column_names names; /* its own copies */
 	struct gw_edge_sampling sampling;
 	char *keys[GW_COLUMN_COUNT];              /* of the arrays; NULL: the draw does not use the column */
 	struct gw_place *places[GW_COLUMN_COUNT]; /* [num_parts] */

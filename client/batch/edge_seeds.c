@@ -204,14 +204,13 @@ static gw_status check_reverses(const struct gw_edge_seeds_op *op)
 	for (uint64_t i = 0; i < op->count; i++) {
 		if (from[i] == dst[i] && to[i] == src[i])
 			continue;
-		return gw_fail(
-			GW_INVALID,
-			"reverse_ids: edge %lld of %s leads from %lld to %lld, and edge %lld of %s, its supposed "
-			"reverse, from %lld to %lld: give ids of this graph (orig_id maps them to original ids), "
-			"or exclude by ends, without reverse_ids",
-			(long long)ids[i], client->etypes[spec->etype].name, (long long)src[i], (long long)dst[i],
-			(long long)ids[op->count + i], client->etypes[spec->reverse_etype].name, (long long)from[i],
-			(long long)to[i]);
+		return gw_fail(GW_INVALID,
+			       "reverse_ids: edge %lld of %s leads from %lld to %lld, and edge %lld of %s, "
+			       "its supposed reverse, from %lld to %lld: give ids of this graph (orig_id maps them to "
+			       "original ids), or exclude by ends, without reverse_ids",
+			       (long long)ids[i], client->etypes[spec->etype].name, (long long)src[i],
+			       (long long)dst[i], (long long)ids[op->count + i],
+			       client->etypes[spec->reverse_etype].name, (long long)from[i], (long long)to[i]);
 	}
 	return GW_OK;
 }

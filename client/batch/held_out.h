@@ -1,7 +1,7 @@
 /* Edges that sampling keeps out of every mini-batch: validation and test edges.
  *
  *   gw_held_out_open: lists of ids and of ends -> checked -> one table (sampler/exclude.h), which never changes
- *   a spec names the object -> its batches look up every edge that they draw (sampler/blocks.h)
+ *   a spec names the object -> its batches look up every edge that they draw (sampler/blocks/blocks.h)
  */
 #ifndef GW_CLIENT_BATCH_HELD_OUT_H
 #define GW_CLIENT_BATCH_HELD_OUT_H

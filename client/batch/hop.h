@@ -16,7 +16,7 @@
 #include "client/engine/fan_in.h"
 #include "client/state/client.h"
 #include "core/memory/vec.h"
-#include "sampler/blocks.h"
+#include "sampler/blocks/blocks.h"
 
 #define GW_HOP_RUN 512 /* nodes per take: few enough that prefetched data stays in the cache */
 

@@ -1,7 +1,5 @@
 /* Neighbours by the owner's sample request. Rows are sent in calls of bounded size. A reply contains picks for the
  * first rows of a call; the remaining rows are requested again. A list that is too long for a reply is read instead. */
-#include <string.h>
-
 #include "client/batch/hop_source.h"
 #include "client/engine/engine.h"
 #include "core/numbers/rng.h"
@@ -111,7 +109,7 @@ static gw_status print_call(struct gw_hop_source *source)
 {
 	uint64_t first = source->picks.dst_count, left = source->share->count - first;
 	const struct gw_draw *draw = &source->draw;
-	const char *weight = source->columns ? source->columns->weight : "";
+	struct gw_sample_arrays arrays;
 	source->asked = left < GW_SAMPLE_ROWS_MAX ? left : GW_SAMPLE_ROWS_MAX;
 	struct gw_sample_call call = {.sampler_version = GW_SAMPLER_VERSION,
 				      .etype = source->etype,
@@ -122,8 +120,11 @@ static gw_status print_call(struct gw_hop_source *source)
 					       (source->direction == GW_OUT ? GW_SAMPLE_BY_SOURCE : 0u),
 				      .row_count = (uint32_t)source->asked,
 				      .reply_bytes_max = REPLY_BYTES_MAX,
-				      .table_count = draw->groups.count,
-				      .weight_bytes = (uint16_t)strlen(weight)};
+				      .table_count = draw->groups.count};
+	for (uint32_t c = 0; source->columns && c < GW_COLUMN_COUNT; c++) {
+		if (source->columns->names.of[c])
+			gw_sample_call_add_column(&call, &arrays, c, source->columns->names.of[c]);
+	}
 	if (gw_vec_reserve(&source->call_rows, source->asked * sizeof(uint32_t)) != GW_OK)
 		return GW_NO_MEMORY;
 	uint32_t *rows = source->call_rows.data;
@@ -137,8 +138,9 @@ static gw_status print_call(struct gw_hop_source *source)
 		status = gw_vec_reserve(&source->call, gw_sample_call_bytes(&call));
 	if (status != GW_OK)
 		return status;
-	const struct gw_sample_arrays arrays = {
-		.weight = weight, .table = source->group_table.data, .runs = source->group_runs.data, .rows = rows};
+	arrays.table = source->group_table.data;
+	arrays.runs = source->group_runs.data;
+	arrays.rows = rows;
 	gw_sample_call_print(&call, &arrays, source->call.data);
 	source->link_op.request = source->call.data;
 	source->link_op.request_bytes = (uint32_t)gw_sample_call_bytes(&call);

@@ -335,9 +335,7 @@ static gw_status loader_take_rules(struct gw_loader *loader, const struct gw_edg
 	for (uint32_t e = 0; e < etypes && status == GW_OK; e++) {
 		const struct gw_edge_columns *columns;
 		status = gw_edge_columns_find(loader->client, e, &rules[e], &columns);
-		copies[e] = rules[e];
-		if (columns && rules[e].weight)
-			copies[e].weight = columns->weight;
+		copies[e] = columns ? gw_column_names_rule(&columns->names) : (struct gw_edge_rule){0};
 	}
 	loader->spec.rules = copies;
 	return status;
@@ -376,9 +374,11 @@ static gw_status take_start(struct gw_loader *loader, const struct gw_loader_sta
 {
 	loader->plan = digest_plan(loader);
 	if (start->plan && start->plan != loader->plan)
-		return gw_fail(GW_INVALID, "the start is the state of a loader with another graph, other seeds, "
-					   "another seed, shuffle, batch size, world or last batch; or it is "
-					   "shuffled, and of a version of Graphwire with another order");
+		return gw_fail(
+			GW_INVALID,
+			"the start is the state of a loader with another graph, other seeds, another seed, shuffle, "
+			"batch size, world or last batch; or it is shuffled, "
+			"and of a version of Graphwire with another order");
 	if (start->step > most)
 		return gw_fail(GW_RANGE, "start at step %llu of %llu: is the state of another loader?",
 			       (unsigned long long)start->step, (unsigned long long)most);
@@ -413,8 +413,8 @@ static gw_status loader_take_options(struct gw_loader *loader, const struct gw_l
 	/* A rank may have no seeds. But options that drop all existing seeds are a mistake. */
 	if (most == 0 && loader->id_count > 0)
 		return gw_fail(GW_INVALID,
-			       "%llu seeds are fewer than one step of %llu (batch size %u, %u ranks): no batch would "
-			       "be returned",
+			       "%llu seeds are fewer than one step of %llu (batch size %u, %u ranks): "
+			       "no batch would be returned",
 			       (unsigned long long)loader->id_count,
 			       (unsigned long long)loader->batch_size * loader->world, loader->batch_size,
 			       loader->world);

@@ -75,8 +75,8 @@ static void take_inbox(struct gw_engine *engine)
 			gw_job_end(job, gw_fail(GW_CANCELLED, "cancelled"));
 		else if (!job->is_boundless && engine->jobs_bounded > GW_JOBS_MAX)
 			gw_job_end(job, gw_fail(GW_LIMIT,
-						"more than %d operations at once in one thread of the "
-						"client: wait for some of them",
+						"more than %d operations at once in one thread of the client: "
+						"wait for some of them",
 						GW_JOBS_MAX));
 		else
 			job->start(job);

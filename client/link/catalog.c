@@ -97,13 +97,12 @@ static gw_status remotes_enter(struct gw_client *client, const struct gw_graph_m
 		struct gw_remote *server = &client->servers[i];
 		char address[GW_ADDRESS_MAX];
 		if (server->catalog.graph_id != meta->graph_id)
-			return gw_fail(
-				GW_WRONG_GRAPH,
-				"server %s serves graph %s (id %016llx), not %s (id %016llx): start it with the same "
-				"part config",
-				gw_address_text(&server->address, address), server->catalog.graph_name,
-				(unsigned long long)server->catalog.graph_id, meta->graph_name,
-				(unsigned long long)meta->graph_id);
+			return gw_fail(GW_WRONG_GRAPH,
+				       "server %s serves graph %s (id %016llx), not %s (id %016llx): "
+				       "start it with the same part config",
+				       gw_address_text(&server->address, address), server->catalog.graph_name,
+				       (unsigned long long)server->catalog.graph_id, meta->graph_name,
+				       (unsigned long long)meta->graph_id);
 		if (server->part < meta->num_parts) /* if not, gw_catalog_join fails */
 			status = remote_enter(client, server);
 	}

@@ -274,11 +274,12 @@ static gw_status list_call_set(struct gw_client *client, struct list_call *call,
 	if (!client->list_places[spec->direction][spec->etype].indices)
 		return gw_fail_not_by_source(client, spec->etype);
 	gw_status status = gw_edge_columns_find(client, spec->etype, &spec->rule, &call->columns);
+	char text[GW_COLUMN_NAMES_TEXT];
 	if (status == GW_OK && call->columns && spec->direction == GW_OUT)
-		return gw_fail(
-			GW_UNSUPPORTED,
-			"edge type %s: out-edges are drawn uniformly; the rule (weight \"%s\") draws from in-edges",
-			client->etypes[spec->etype].name, call->columns->weight);
+		return gw_fail(GW_UNSUPPORTED,
+			       "edge type %s: out-edges are drawn uniformly; the rule (%s) draws from in-edges",
+			       client->etypes[spec->etype].name,
+			       gw_column_names_text(&call->columns->names, NULL, text));
 	uint32_t hop = spec->direction == GW_OUT ? GW_DRAW_OUT_HOP : 0;
 	call->etype = spec->etype;
 	call->direction = spec->direction;
@@ -288,11 +289,8 @@ static gw_status list_call_set(struct gw_client *client, struct list_call *call,
 			 .replace = spec->replace},
 		.kind = &gw_sample_uniform,
 	};
-	if (call->columns) {
-		call->draw.kind = call->columns->sampling.kind;
-		call->draw.weight = call->columns->sampling.weight;
-		memcpy(call->draw.forms, call->columns->sampling.forms, sizeof(call->draw.forms));
-	}
+	if (call->columns)
+		gw_draw_set(&call->draw, &call->columns->sampling);
 	return status;
 }
 

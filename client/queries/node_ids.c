@@ -311,8 +311,9 @@ static gw_status check_found(struct ids_call *call)
 		}
 		ids_show(call, i, shown, sizeof(shown));
 		return gw_fail(GW_INVALID,
-			       "the original id %s (position %" PRIu64 ") belongs to several nodes of type %s, of them "
-			       "%llu is the first: the input has this id more than once",
+			       "the original id %s (position %" PRIu64
+			       ") belongs to several nodes of type %s, of them %llu is the first: "
+			       "the input has this id more than once",
 			       shown, i, ids_meta(call)->ntypes[call->ntype].name,
 			       (unsigned long long)((uint64_t)call->out[i] & ~GW_ID_SHARED));
 	}
@@ -405,15 +406,15 @@ static gw_status ids_check(const struct gw_client *client, uint32_t ntype, const
 	if (ids->count > UINT32_MAX)
 		return gw_fail(GW_LIMIT, "%" PRIu64 " ids in one call: at most 2^32 - 1", ids->count);
 	if (form == GW_IDS_NONE)
-		return gw_fail(GW_UNSUPPORTED,
-			       "node type %s has no index of original ids: an older version made the graph: make it "
-			       "again",
-			       name);
+		return gw_fail(
+			GW_UNSUPPORTED,
+			"node type %s has no index of original ids: an older version made the graph: make it again",
+			name);
 	if (ids->count && texts != (form == GW_IDS_TEXTS))
-		return gw_fail(GW_INVALID,
-			       "the original ids of node type %s are %s, and the call has %s: \"7\" and 7 are "
-			       "different ids",
-			       name, texts ? "integers" : "texts", texts ? "texts" : "integers");
+		return gw_fail(
+			GW_INVALID,
+			"the original ids of node type %s are %s, and the call has %s: \"7\" and 7 are different ids",
+			name, texts ? "integers" : "texts", texts ? "texts" : "integers");
 	bool integers =
 		ids->dtype == GW_INT32 || ids->dtype == GW_INT64 || ids->dtype == GW_UINT32 || ids->dtype == GW_UINT64;
 	if (ids->count && !texts && (!integers || !ids->numbers))

@@ -126,11 +126,10 @@ static gw_status lane_piece_end(const struct gw_write_share *share, uint64_t *en
 	*combined = *end - share->at > room;
 	if (!*combined || gw_gradients_can_combine(&call->optimizer))
 		return GW_OK;
-	return gw_fail(
-		GW_LIMIT,
-		"%llu gradients for one row of \"%s\" in one call: at most %llu are possible, each applied: add them "
-		"up before",
-		(unsigned long long)(*end - share->at), call->handle->base.name, (unsigned long long)room);
+	return gw_fail(GW_LIMIT,
+		       "%llu gradients for one row of \"%s\" in one call: at most %llu are possible, each applied: "
+		       "add them up before",
+		       (unsigned long long)(*end - share->at), call->handle->base.name, (unsigned long long)room);
 }
 
 /* Combines the gradients of one row as the server would combine them. */

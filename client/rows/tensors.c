@@ -79,8 +79,8 @@ static gw_status check_changes_alike(const struct gw_client *client, const char 
 			*changes = array->changes;
 		else if (array->changes != *changes)
 			return gw_fail(GW_INVALID,
-				       "part %u serves \"%s\" as mutable rows, and part %u does not: start all "
-				       "servers with the same --mutable",
+				       "part %u serves \"%s\" as mutable rows, and part %u does not: "
+				       "start all servers with the same --mutable",
 				       *changes ? 0 : p, key, *changes ? p : 0);
 	}
 	return GW_OK;
@@ -312,9 +312,8 @@ gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor
 	bool feature = at - first < client->tensor_count * sizeof(*client->tensors) &&
 		       (at - first) % sizeof(*client->tensors) == 0;
 	if (!feature && !gw_tensor_handle_is(client, tensor))
-		return gw_fail(GW_INVALID,
-			       "the tensor does not belong to this client: gw_node_tensor, gw_edge_tensor and "
-			       "gw_tensor_open find them");
+		return gw_fail(GW_INVALID, "the tensor does not belong to this client: gw_node_tensor, "
+					   "gw_edge_tensor and gw_tensor_open find them");
 	if (feature && ((const struct gw_client_tensor *)tensor)->changes)
 		return gw_fail(GW_INVALID,
 			       "\"%s\" is served as mutable rows: gw_node_tensor and gw_edge_tensor open them",

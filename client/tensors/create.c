@@ -81,8 +81,8 @@ static gw_status plan_source(const struct gw_client *client, const struct gw_ten
 			      from->name);
 	if (length > GW_TENSOR_SOURCE_MAX)
 		return gw_fail(GW_LIMIT,
-			       "tensor \"%s\": the names of the edge type and of \"%s\" have %d bytes: rows of names "
-			       "with at most %d can be copied",
+			       "tensor \"%s\": the names of the edge type and of \"%s\" have %d bytes: "
+			       "rows of names with at most %d can be copied",
 			       plan->name, from->name, length, GW_TENSOR_SOURCE_MAX);
 	return GW_OK;
 }

@@ -135,8 +135,8 @@ static gw_status restore_choose_path(struct restore *restore)
 	bool here = restore->originals.tensor || restore->originals.text || restore->client->meta->num_parts == 1;
 	if (!known || !here)
 		return gw_fail(GW_UNSUPPORTED,
-			       "the graph's partition is not the one that this was written with, and \"%s\" has no "
-			       "original ids%s%s",
+			       "the graph's partition is not the one that this was written with, "
+			       "and \"%s\" has no original ids%s%s",
 			       restore->tensor->type, here ? " in the checkpoint" : "",
 			       plan->placement == GW_PLACE_EDGES ? " (edges with data have them)" : "");
 	if (restore->originals.text != restore->tensor->text_ids)
@@ -471,8 +471,9 @@ gw_status gw_restore(struct gw_client *client, const char *folder, const char *c
 			break;
 		status = tries < RESTORE_TRIES
 				 ? GW_OK
-				 : gw_fail(GW_BUSY, "another program replaces this checkpoint faster than it can "
-						    "be read: end that program, or restore a copy");
+				 : gw_fail(GW_BUSY,
+					   "another program replaces this checkpoint faster than it can be read: "
+					   "end that program, or restore a copy");
 	}
 	if (status == GW_OK)
 		return GW_OK;

@@ -128,7 +128,7 @@ static void log_print(enum gw_log_level level, const char *message)
 	gw_lines_put(&stderr_lines, line, log_form(line, level, message));
 }
 
-/* Calls the sink; false: the line belongs on stderr. */
+/* False: the line belongs on stderr. */
 static bool log_to_sink(enum gw_log_level level, char *message)
 {
 	if (slot_here != STDERR_SLOT)

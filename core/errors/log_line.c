@@ -48,7 +48,7 @@ static unsigned take_utf8(const unsigned char *at, uint32_t *point)
 	return bits < least[more] || bits > 0x10ffff || (bits >= 0xd800 && bits <= 0xdfff) ? 0 : more + 1;
 }
 
-/* Writes one character of a JSON string; returns the end of what it wrote. */
+/* Returns the end of what it wrote. */
 static char *write_escaped(char *out, const unsigned char *at, unsigned bytes, uint32_t point)
 {
 	bool is_control = point < ' ' || (point >= 0x7f && point < 0xa0);

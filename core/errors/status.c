@@ -45,7 +45,6 @@ static void set_text(char text[GW_ERROR_TEXT_MAX])
 	memcpy(error_text, text, strlen(text) + 1);
 }
 
-/* Appends ": " and a text, as far as they fit. */
 static void status_append(char text[GW_ERROR_TEXT_MAX], const char *more)
 {
 	size_t used = strlen(text);

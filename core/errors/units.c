@@ -121,7 +121,6 @@ gw_status gw_split_list(char *text, uint32_t room, const char **out, uint32_t *c
 	return GW_OK;
 }
 
-/* Divides by step until the value is below it, then prints three digits and the unit. */
 static char *text_scaled(char *buffer, double value, double step, const char *const *units, const char *first)
 {
 	int unit = 0;

@@ -48,7 +48,7 @@ static atomic_flag spoken = ATOMIC_FLAG_INIT;
 
 /* ---- the table ---- */
 
-/* The slot whose range contains `from`; for 0, a free slot. */
+/* For address 0: a free slot. */
 static struct filemap_slot *filemap_find_slot(uintptr_t address)
 {
 	for (struct block *block = &first_block; block; block = atomic_load(&block->next)) {
@@ -203,8 +203,8 @@ static void filemap_describe(struct line *line, const struct filemap_slot *slot,
 	}
 	add_text(line, ": cannot be read at byte ");
 	add_number(line, offset);
-	add_text(line, ": the disk or its file system failed, or the file was cut short: read the kernel's log, "
-		       "or copy the file again");
+	add_text(line, ": the disk or its file system failed, or the file was cut short: "
+		       "read the kernel's log, or copy the file again");
 }
 
 static void filemap_speak(const struct filemap_slot *slot, uint64_t offset)

@@ -74,8 +74,8 @@ static bool leftovers_is_ours(const char *name, const char *last)
 	return strspn(at, HEX) == HEX_DIGITS && at[HEX_DIGITS] == 0;
 }
 
-/* Whether the path still refers to the opened folder; another process may have removed or replaced it. */
-static bool is_still(const char *path, int folder)
+/* Another process may have removed the folder, or put another one in its place. */
+static bool path_is_still(const char *path, int folder)
 {
 	struct stat named, opened;
 	return fstat(folder, &opened) == 0 && lstat(path, &named) == 0 && named.st_dev == opened.st_dev &&
@@ -93,7 +93,7 @@ int gw_leftover_lock(const char *path)
 	if (folder < 0)
 		return -1;
 	bool swept = flock(folder, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
-	if (!swept && is_still(path, folder))
+	if (!swept && path_is_still(path, folder))
 		return folder;
 	close(folder);
 	errno = ENOENT;
@@ -108,7 +108,7 @@ static void leftovers_sweep(const char *path)
 	if (folder < 0)
 		return;
 	if (fstat(folder, &info) == 0 && info.st_uid == geteuid() && flock(folder, LOCK_EX | LOCK_NB) == 0 &&
-	    is_still(path, folder)) {
+	    path_is_still(path, folder)) {
 		if (gw_remove_path(path, &failure))
 			gw_log(GW_LOG_WARN, "%s was left behind by a run that was killed: cannot %s \"%s\": remove it",
 			       path, failure.verb, failure.name);

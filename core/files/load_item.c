@@ -132,8 +132,8 @@ gw_status gw_load_verify(const struct gw_load_job *job, size_t number, uint64_t 
 	if (found == item->digests[chunk])
 		return GW_OK;
 	return gw_fail(GW_DIGEST,
-		       "%s (%s): chunk %llu (bytes %llu to %llu of the file) has digest %016llx, not %016llx: the file "
-		       "was damaged or edited: copy or build it again",
+		       "%s (%s): chunk %llu (bytes %llu to %llu of the file) has digest %016llx, not %016llx: "
+		       "the file was damaged or edited: copy or build it again",
 		       item->path, item->key, (unsigned long long)chunk,
 		       (unsigned long long)(item->file_offset + begin),
 		       (unsigned long long)(item->file_offset + begin + bytes - 1), (unsigned long long)found,

@@ -25,7 +25,6 @@ struct readers {
 	struct load_reader *readers;
 };
 
-/* Finds the item of a unit. */
 static size_t find_item(const struct gw_load_job *job, uint64_t unit)
 {
 	size_t low = 0, high = job->count;
@@ -52,7 +51,7 @@ static gw_status open_for(struct gw_load_job *job, struct load_reader *reader, s
 	return status;
 }
 
-/* Reads [at, end) of the item's payload, which is within one piece. */
+/* [at, end) is within one piece. */
 static gw_status read_piece(struct gw_load_job *job, struct load_reader *reader, uint64_t at, uint64_t end)
 {
 	struct gw_load_file *file = &reader->file;

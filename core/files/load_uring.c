@@ -74,7 +74,7 @@ static gw_status make_ring(struct loader *loader)
 	return GW_OK;
 }
 
-/* Registers the slices that contain items. A failure costs only speed. */
+/* A failure costs only speed. */
 static gw_status register_buffers(struct loader *loader)
 {
 	const struct gw_load_job *job = loader->job;
@@ -179,7 +179,7 @@ static void end_item(struct loader *loader, size_t item)
 
 /* ---- reads ---- */
 
-/* Queues the rest of a read. A free submission entry always exists, because there are as many entries as reads. */
+/* A free submission entry always exists, because there are as many entries as reads. */
 static void queue_read(struct loader *loader, uint32_t number)
 {
 	struct gw_load_job *job = loader->job;
@@ -205,7 +205,7 @@ static void queue_read(struct loader *loader, uint32_t number)
 	loader->unsubmitted++;
 }
 
-/* Moves the cursor to the next piece, and opens files as it reaches them. GW_END after the last piece. */
+/* GW_END after the last piece. */
 static gw_status find_piece(struct loader *loader)
 {
 	struct gw_load_job *job = loader->job;
@@ -268,7 +268,7 @@ static void finish_read(struct loader *loader, uint32_t number)
 	loader->free_read = number;
 }
 
-/* Handles a completed read. result: bytes, or a negative errno value. */
+/* result: bytes, or a negative errno value. */
 static gw_status complete_read(struct loader *loader, uint32_t number, int result)
 {
 	struct gw_load_job *job = loader->job;

@@ -46,7 +46,7 @@ static void do_verify(struct gw_verifier *verifier, struct chunk chunk)
 	atomic_store(&verifier->failed, true);
 }
 
-/* Takes a chunk from the queue. The caller holds the lock. */
+/* The caller holds the lock. */
 static bool verify_take(struct gw_verifier *verifier, struct chunk *chunk)
 {
 	if (verifier->head == verifier->tail || verifier->status)

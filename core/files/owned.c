@@ -113,7 +113,7 @@ static gw_status owned_sync(const char *folder)
 	return status;
 }
 
-/* Makes the folders in `new` above the entry. The new content may lack a folder that the old content had. */
+/* The new content may lack a folder that the old content had. */
 static gw_status owned_make_parents(struct owned_walk *walk)
 {
 	for (char *slash = strchr(walk->new + walk->new_root, '/'); slash; slash = strchr(slash + 1, '/')) {

@@ -27,7 +27,6 @@ static int remove_tree_note_failure(struct gw_removal *failure, const char *verb
 
 static int remove_entry(int parent, const char *name, int depth, struct gw_removal *failure);
 
-/* Removes every entry of an open folder. */
 static int remove_entries(int folder, int depth, struct gw_removal *failure)
 {
 	char entries[2048] __attribute__((aligned(8)));

@@ -64,7 +64,6 @@ static struct staging_slot *staging_claim_slot(void)
 	return NULL;
 }
 
-/* Closes all held descriptors from number `first` on. */
 static void staging_close_held(struct staging_slot *slot, int first)
 {
 	for (int i = first; i < HELD_MAX; i++) {
@@ -89,8 +88,7 @@ void gw_staging_cleanup(void)
 
 /* ---- begin ---- */
 
-/* A copy of the folder's name without trailing slashes. */
-static char *staging_trimmed(const char *folder)
+static char *staging_without_slashes(const char *folder)
 {
 	char *copy = gw_strdup(folder);
 	for (size_t length = copy ? strlen(copy) : 0; length > 1 && copy[length - 1] == '/'; length--)
@@ -124,8 +122,7 @@ static gw_status check_final(const char *final, bool replace)
 	return GW_OK;
 }
 
-/* Takes the lock and opens the descriptors that a removal needs. *swept: between mkdir and the lock, another process
- * removed the folder as a leftover. */
+/* *swept: between mkdir and the lock, another process removed the folder as a leftover. */
 static gw_status staging_lock(struct gw_staging *staging, bool *swept)
 {
 	struct staging_slot *slot = staging->slot;
@@ -141,7 +138,7 @@ static gw_status staging_lock(struct gw_staging *staging, bool *swept)
 	return gw_fail_errno(GW_IO, errno, "%s: cannot keep %d descriptors to write it", staging->final, HELD_MAX);
 }
 
-/* Makes a folder with a new name and locks it. On failure no folder remains. */
+/* On failure no folder remains. */
 static gw_status make_held(struct gw_staging *staging, bool *swept)
 {
 	struct staging_slot *slot = staging->slot;
@@ -210,7 +207,7 @@ gw_status gw_staging_begin(const char *folder, bool replace, struct gw_staging *
 	if (!staging)
 		return GW_NO_MEMORY;
 	staging->replace = replace;
-	staging->final = staging_trimmed(folder);
+	staging->final = staging_without_slashes(folder);
 	gw_status status = staging->final ? check_final(staging->final, replace) : GW_NO_MEMORY;
 	if (status == GW_OK)
 		status = make_temporary(staging);
@@ -330,8 +327,8 @@ static gw_status sync_parent(struct gw_staging *staging)
 	return status;
 }
 
-/* Removes the replaced folder, now at `leftover`. First keeps files that users have put there during the replacement.
- * If that fails, the folder stays under a name that no sweep removes. */
+/* First keeps files that users have put there during the replacement. If that fails, the folder stays under a name
+ * that no sweep removes. */
 static void remove_replaced(const struct gw_staging *staging, const char *leftover)
 {
 	struct gw_removal failure;

@@ -64,7 +64,7 @@ static void start_writing(const char *path)
 	close(file);
 }
 
-/* Lists the entry at path and everything below it. path has room for PATH_MAX bytes; the call restores it. */
+/* path has room for PATH_MAX bytes; the call restores it. */
 static gw_status sync_tree_list(struct tree *tree, char *path, int depth)
 {
 	struct stat info;

@@ -34,7 +34,6 @@ struct alias_build {
 	struct alias_scratch *scratch; /* one for each thread */
 };
 
-/* Scales the weights of a list that begins at edge `from`. Writes them to mass, and their sum to *sum. */
 static gw_status scale_weights(const struct alias_build *build, uint64_t from, uint64_t n, wide *mass, wide *sum)
 {
 	/* The integers go to the second half of mass, where no element is overwritten before it is read. */

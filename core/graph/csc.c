@@ -137,7 +137,7 @@ static void sort_small(uint64_t *words, uint64_t n)
 	}
 }
 
-/* One pass of a radix sort: from -> to by `bits` bits at `shift`, stable. */
+/* Stable. */
 static void radix_pass(const uint64_t *from, uint64_t *to, uint64_t n, uint32_t shift, uint32_t bits)
 {
 	uint64_t places[1u << RADIX_BITS_MAX];

@@ -74,7 +74,6 @@ static gw_status dense_nodes(void *context, uint64_t begin, uint64_t end, unsign
 	return GW_OK;
 }
 
-/* Compares an entry with the entry before it: by key, then by node. */
 static bool is_after(const uint64_t *entry, const uint64_t *before, uint32_t width)
 {
 	for (uint32_t i = 0; i < width; i++) {

@@ -304,7 +304,6 @@ static gw_status end_part(struct id_writing *w)
 	return gw_writer_end(buckets);
 }
 
-/* Appends the range's entries to the parts that have its buckets. */
 static gw_status append_range(struct id_writing *w)
 {
 	gw_status status = GW_OK;

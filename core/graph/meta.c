@@ -304,7 +304,7 @@ gw_status gw_meta_copy(const struct gw_graph_meta *meta, struct gw_graph_meta **
 	return GW_OK;
 }
 
-/* The position of a key among a part's sorted arrays, or the position at which to insert it. */
+/* Without the key: the position at which to insert it. */
 static uint32_t array_position(const struct gw_part_meta *part, const char *key, bool *found)
 {
 	uint32_t low = 0, high = part->count;
@@ -361,7 +361,6 @@ const struct gw_array_meta *gw_meta_array(const struct gw_graph_meta *meta, uint
 	return found ? &meta->parts[part].arrays[at] : NULL;
 }
 
-/* Fails with a list of the existing names, as many as fit in a line. */
 static gw_status fail_unknown(const struct gw_graph_meta *meta, bool edge, const char *name)
 {
 	char list[512];

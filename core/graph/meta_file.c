@@ -65,8 +65,7 @@ static bool meta_file_is_ours(const char *text, size_t bytes)
 	return false;
 }
 
-/* Checks one file of a folder: sets *found to its path if it is a graph's JSON. */
-static gw_status look_at(const char *folder, const char *name, char **found)
+static gw_status take_if_graph(const char *folder, const char *name, char **found)
 {
 	size_t length = strlen(name);
 	if (name[0] == '.' || length < 6 || strcmp(name + length - 5, ".json") != 0)
@@ -104,7 +103,7 @@ static gw_status find_json(const char *folder, char **path)
 			status = gw_fail_errno(GW_IO, errno, "%s: cannot list", folder);
 		if (!entry)
 			break;
-		status = look_at(folder, entry->d_name, path);
+		status = take_if_graph(folder, entry->d_name, path);
 	}
 	closedir(directory);
 	if (status == GW_OK && !*path)
@@ -146,8 +145,8 @@ gw_status gw_meta_check_replaceable(const char *folder, struct gw_owned **owned)
 	gw_status status = find_json(folder, &path);
 	if (status == GW_NOT_FOUND)
 		return gw_fail(GW_EXISTS,
-			       "%s: holds something other than a graph, and only a graph is replaced; choose another "
-			       "folder, or empty this one",
+			       "%s: holds something other than a graph, and only a graph is replaced; "
+			       "choose another folder, or empty this one",
 			       folder);
 	if (status == GW_OK)
 		status = gw_json_owned(folder, path + strlen(folder) + 1, GW_JSON_BYTES_MAX, &files);
@@ -161,7 +160,7 @@ gw_status gw_meta_check_replaceable(const char *folder, struct gw_owned **owned)
 	return status;
 }
 
-/* The folder part of a path: "." for a bare file name. */
+/* "." for a bare file name. */
 static char *folder_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -85,7 +85,6 @@ static gw_status read_numbering(const json_t *object, const char *key, const cha
 	return GW_OK;
 }
 
-/* Parses "src:rel:dst". */
 static gw_status parse_etype(const struct gw_graph_meta *meta, const char *text, struct gw_edge_type *out)
 {
 	char copy[3 * GW_NAME_MAX + 3];
@@ -406,8 +405,8 @@ static gw_status read_parts(const json_t *root, struct gw_graph_meta *meta)
 		status = read_part(root, p, unknown, meta);
 	if (status == GW_OK && is_newer(meta))
 		gw_log(GW_LOG_INFO,
-		       "graph \"%s\": minor version %u is newer than this program's, %d: %zu arrays that are unknown "
-		       "are ignored",
+		       "graph \"%s\": minor version %u is newer than this program's, %d: "
+		       "%zu arrays that are unknown are ignored",
 		       meta->graph_name, meta->minor, GW_FORMAT_MINOR, json_object_size(unknown));
 	json_decref(unknown);
 	return status;
@@ -443,11 +442,10 @@ static gw_status check_format(const json_t *root, uint64_t *minor)
 		return gw_fail(GW_FORMAT, "not a JSON object");
 	gw_status status = gw_json_text(root, "format", 64, &format);
 	if (status == GW_OK && strcmp(format, GW_FORMAT_NAME) != 0)
-		status =
-			gw_fail(GW_VERSION,
-				"\"format\": \"%s\"; this program reads %s: take the Graphwire that wrote it, or build "
-				"the graph again with this one",
-				format, GW_FORMAT_NAME);
+		status = gw_fail(GW_VERSION,
+				 "\"format\": \"%s\"; this program reads %s: take the Graphwire that wrote it, "
+				 "or build the graph again with this one",
+				 format, GW_FORMAT_NAME);
 	return status == GW_OK ? gw_json_minor(root, minor) : status;
 }
 

@@ -61,7 +61,7 @@ static void put_value(struct printer *p, json_t *value)
 	json_decref(value);
 }
 
-/* Prints "key": value in a line of its own. Names and keys need no escapes, because gw_name_check restricts them. */
+/* Names and keys need no escapes, because gw_name_check restricts them. */
 static void put_key(struct printer *p, const char *indent, const char *key, bool first)
 {
 	put_text(p, first ? "\n" : ",\n");
@@ -134,7 +134,7 @@ static void put_ntypes(struct printer *p)
 
 enum etype_key { NUMBER, RANGES, ORDER, RELATIONS, REVERSE, ETYPE_KEYS };
 
-/* The value of a key for an edge type; *there is false if the type has no such value. */
+/* *there is false if the type has no such value. */
 static json_t *etype_value(const struct gw_graph_meta *meta, uint32_t t, enum etype_key key, bool *there)
 {
 	const struct gw_edge_type *type = &meta->etypes[t];
@@ -217,8 +217,7 @@ static void put_part(struct printer *p, uint32_t number)
 	put_text(p, "}");
 }
 
-/* Prints the book and the first `parts` parts. */
-static gw_status print(const struct gw_graph_meta *meta, uint32_t parts, char **text)
+static gw_status print_book_and_parts(const struct gw_graph_meta *meta, uint32_t parts, char **text)
 {
 	struct printer p = {.meta = meta};
 	uint64_t nodes = 0, edges = 0;
@@ -257,10 +256,10 @@ static gw_status print(const struct gw_graph_meta *meta, uint32_t parts, char **
 
 gw_status gw_meta_print(const struct gw_graph_meta *meta, char **text)
 {
-	return print(meta, meta->num_parts, text);
+	return print_book_and_parts(meta, meta->num_parts, text);
 }
 
 gw_status gw_meta_print_book(const struct gw_graph_meta *meta, char **text)
 {
-	return print(meta, 0, text);
+	return print_book_and_parts(meta, 0, text);
 }

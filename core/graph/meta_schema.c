@@ -20,13 +20,13 @@
 
 static gw_status bad_key(const char *key, const char *why)
 {
-	return gw_fail(GW_INVALID,
-		       "\"%.200s\": %s; keys are node/TYPE/NAME, edge/SRC__REL__DST/NAME or "
-		       "edge/SRC__REL__DST/out/NAME",
-		       key, why);
+	return gw_fail(
+		GW_INVALID,
+		"\"%.200s\": %s; keys are node/TYPE/NAME, edge/SRC__REL__DST/NAME or edge/SRC__REL__DST/out/NAME", key,
+		why);
 }
 
-/* The type whose name is the `length` bytes at text; GW_TYPE_NONE if no type has it. */
+/* GW_TYPE_NONE if no type has it. */
 static uint32_t find_type(const struct gw_graph_meta *meta, bool edge, const char *text, size_t length)
 {
 	uint32_t count = edge ? meta->num_etypes : meta->num_ntypes;
@@ -188,13 +188,11 @@ gw_status gw_meta_check_size(const struct gw_array_meta *array)
 	if (array->dtype == GW_INT8_ROW &&
 	    (array->ndim != 2 || array->shape[1] <= ROW_HEAD || array->shape[1] % 4 != 0))
 		return gw_fail(GW_INVALID,
-			       "\"%s\": an int8_row is {float32 scale, float32 offset, int8[d]}, padded to 4 "
-			       "bytes",
+			       "\"%s\": an int8_row is {float32 scale, float32 offset, int8[d]}, padded to 4 bytes",
 			       array->key);
 	return GW_OK;
 }
 
-/* gw_meta_check_array with a parsed key. */
 static gw_status check_parsed(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *array,
 			      const struct gw_array_key *key)
 {
@@ -522,7 +520,6 @@ static void feed_arrays(struct feed *feed, const struct gw_part_meta *part)
 	}
 }
 
-/* The digest over the book, and over the arrays of `parts` parts. */
 static gw_status digest_of(const struct gw_graph_meta *meta, uint32_t parts, uint64_t *digest)
 {
 	struct feed feed = {0};

@@ -42,8 +42,7 @@ static bool npy_take(struct npy_cursor *c, char wanted)
 	return true;
 }
 
-/* Reads a quoted string without escapes into text. */
-static bool take_string(struct npy_cursor *c, char *text, size_t room)
+static bool take_quoted(struct npy_cursor *c, char *text, size_t room)
 {
 	skip_spaces(c);
 	if (c->at == c->end || (*c->at != '\'' && *c->at != '"'))
@@ -115,14 +114,14 @@ struct seen {
 static gw_status parse_entry(struct npy_cursor *c, struct gw_npy *npy, struct seen *seen)
 {
 	char key[32], value[32];
-	if (!take_string(c, key, sizeof(key)) || !npy_take(c, ':'))
+	if (!take_quoted(c, key, sizeof(key)) || !npy_take(c, ':'))
 		return gw_fail(GW_FORMAT, "the header is not a dictionary of 'descr', 'fortran_order' and 'shape'");
 	if (strcmp(key, "descr") == 0 && !seen->descr) {
 		seen->descr = true;
 		skip_spaces(c);
 		if (c->at < c->end && *c->at == '[')
 			return gw_fail(GW_UNSUPPORTED, "'descr': a structured dtype; save one array for each field");
-		if (!take_string(c, value, sizeof(value)))
+		if (!take_quoted(c, value, sizeof(value)))
 			return gw_fail(GW_FORMAT, "'descr' is not a short string");
 		return gw_dtype_from_numpy(value, &npy->dtype);
 	}
@@ -168,7 +167,7 @@ static gw_status parse_dictionary(struct npy_cursor *c, struct gw_npy *npy)
 	return GW_OK;
 }
 
-/* Bytes of a payload; GW_RANGE if they do not fit in 63 bits. */
+/* GW_RANGE if they do not fit in 63 bits. */
 static gw_status payload_bytes(gw_dtype dtype, uint32_t ndim, const uint64_t *shape, uint64_t *out)
 {
 	uint64_t bytes = gw_dtype_bytes(dtype);

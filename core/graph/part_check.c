@@ -100,7 +100,6 @@ static uint64_t first_key(const struct gw_array *array, uint64_t position)
 	}
 }
 
-/* Checks that a list's ids are in range and in order. */
 static gw_status check_list(const struct part_check *check, uint64_t row, uint64_t id_count, uint32_t relations)
 {
 	const struct gw_adjacency *a = check->lists;

@@ -37,7 +37,7 @@ static gw_status part_fail_read(int error, const char *path, const char *key)
 	return gw_fail_errno(error == ENOENT ? GW_NOT_FOUND : GW_IO, error, "%s: %s: cannot read", path, key);
 }
 
-/* Reads the first `bytes` bytes of the file, or all if it is shorter; *length is the file's length. */
+/* All bytes if the file is shorter; *length is the file's length. */
 static gw_status read_start(const char *path, const char *key, void *data, size_t bytes, size_t *got, uint64_t *length)
 {
 	struct stat info;
@@ -63,7 +63,7 @@ static gw_status read_start(const char *path, const char *key, void *data, size_
 	return status;
 }
 
-/* Checks that the file's header equals the JSON. bfloat16 and int8_row have no NumPy dtype of their own. */
+/* bfloat16 and int8_row have no NumPy dtype of their own. */
 static gw_status compare_header(const struct gw_array_meta *meta, const struct gw_npy *npy)
 {
 	if (strcmp(gw_dtype_numpy(meta->dtype), gw_dtype_numpy(npy->dtype)) != 0)
@@ -106,7 +106,6 @@ static gw_status check_header(const struct gw_array_meta *meta, struct part_sour
 	return GW_OK;
 }
 
-/* Reads the array's .xxh file, and compares its digest with the JSON's. */
 static gw_status read_digests(const struct gw_array_meta *meta, struct part_source *source)
 {
 	uint64_t length = 0;
@@ -133,7 +132,6 @@ static gw_status read_digests(const struct gw_array_meta *meta, struct part_sour
 	return status;
 }
 
-/* Checks the file and its digests against the JSON. */
 static gw_status check_source(const struct gw_array_meta *array, struct part_source *source, bool verify)
 {
 	gw_status status = check_header(array, source);
@@ -301,8 +299,7 @@ static gw_status verify_chunk(const struct chunks *chunks, uint64_t chunk, uint8
 	if (status == GW_OK && found[0] != source->digests[chunk])
 		status = gw_fail(GW_DIGEST,
 				 "%s: %s: chunk %" PRIu64 " (payload bytes %" PRIu64 " to %" PRIu64
-				 ") does not have its digest: the file was damaged or edited: copy or build it "
-				 "again",
+				 ") does not have its digest: the file was damaged or edited: copy or build it again",
 				 source->path, chunks->key, chunk, from, from + bytes);
 	gw_digester_destroy(digester);
 	return status;
@@ -322,8 +319,7 @@ static gw_status verify_chunks(void *context, uint64_t begin, uint64_t end, unsi
 	return status;
 }
 
-/* Maps one array and compares its digests. */
-static gw_status map_array(struct part_source *source, const char *key, unsigned threads)
+static gw_status map_verified_array(struct part_source *source, const char *key, unsigned threads)
 {
 	int fd = open(source->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
@@ -346,7 +342,7 @@ static gw_status map_arrays(struct gw_part *part, const struct gw_load_options *
 		total += part->sources[i].bytes;
 	for (uint32_t i = 0; i < part->count; i++) {
 		struct part_source *source = &part->sources[i];
-		gw_status status = map_array(source, part->arrays[i].meta->key, options->verify_threads);
+		gw_status status = map_verified_array(source, part->arrays[i].meta->key, options->verify_threads);
 		if (status != GW_OK)
 			return status;
 		part->arrays[i].data = source->file.data;

@@ -244,7 +244,6 @@ gw_status gw_writer_append(struct gw_array_stream *stream, const void *data, siz
 	return stream->status;
 }
 
-/* Writes the chunks' digests as <array>.xxh, and computes their digest. */
 static gw_status write_digests(struct gw_array_stream *stream)
 {
 	const uint64_t *digests;
@@ -341,7 +340,7 @@ void gw_writer_set_minor(struct gw_writer *writer, uint32_t minor)
 	writer->meta->minor = minor > writer->meta->minor ? minor : writer->meta->minor;
 }
 
-/* Writes the JSON and reads it back, so that a committed graph can be opened. */
+/* Reads it back, so that a committed graph can be opened. */
 static gw_status write_json(struct gw_writer *writer)
 {
 	char *text = NULL, *path = NULL;

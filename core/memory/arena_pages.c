@@ -217,10 +217,11 @@ gw_status gw_pages_place(const struct gw_pages *pages, int numa, const struct gw
 	if (numa >= 0) {
 		error = bind_range(pages->base, pages->bytes, MPOL_BIND, (unsigned)numa);
 		if (error)
-			return gw_fail_errno(GW_UNSUPPORTED, error,
-					     "memory cannot be bound to NUMA node %d (a container needs --cap-add "
-					     "SYS_NICE; or bind the process with numactl)",
-					     numa);
+			return gw_fail_errno(
+				GW_UNSUPPORTED, error,
+				"memory cannot be bound to NUMA node %d (a container needs --cap-add SYS_NICE; "
+				"or bind the process with numactl)",
+				numa);
 		return GW_OK;
 	}
 	/* The slices prefer their node but are not bound to it: if a node is full, other nodes take the rest of its

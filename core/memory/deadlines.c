@@ -29,7 +29,6 @@ static void place_put(struct gw_deadlines *deadlines, uint32_t at, struct gw_dea
 	place.of->at = at + 1;
 }
 
-/* Moves a place toward the first one, while it is earlier than the place over it. */
 static void place_rise(struct gw_deadlines *deadlines, uint32_t at, struct gw_deadlines_place place)
 {
 	while (at && place.due_ns < deadlines->places[(at - 1) / 2].due_ns) {
@@ -39,7 +38,6 @@ static void place_rise(struct gw_deadlines *deadlines, uint32_t at, struct gw_de
 	place_put(deadlines, at, place);
 }
 
-/* Moves a place toward the last ones, while it is later than a place under it. */
 static void place_sink(struct gw_deadlines *deadlines, uint32_t at, struct gw_deadlines_place place)
 {
 	const struct gw_deadlines_place *places = deadlines->places;

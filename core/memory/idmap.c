@@ -51,7 +51,7 @@ static uint64_t make_key(void)
 	return hash_key;
 }
 
-/* Sets up an empty map of the given number of slots, a power of two. */
+/* slots: a power of two. */
 static gw_status hash_map_init(struct gw_hash_map *map, uint64_t slots)
 {
 	*map = (struct gw_hash_map){.mask = slots - 1, .limit = slots / 2, .hash_key = make_key()};

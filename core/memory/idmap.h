@@ -11,7 +11,7 @@
 
 #include "core/memory/arena.h"
 
-/* An entry is valid if its tag is the map's tag; otherwise the id is new (sampler/relabel.c puts ids). */
+/* An entry is valid if its tag is the map's tag; otherwise the id is new (sampler/blocks/relabel.c puts ids). */
 struct gw_dense_map {
 	uint64_t *entries; /* tag in the upper half, number in the lower */
 	uint64_t ids;      /* ids run from 0 to ids - 1 */

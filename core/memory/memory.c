@@ -168,11 +168,11 @@ gw_status gw_memory_suffices(const struct gw_memory *memory, uint64_t bytes, con
 	gw_text_bytes(wanted, (double)bytes);
 	gw_text_bytes(available, (double)memory->available);
 	if (gw_memory_is_grouped(memory))
-		return gw_fail(GW_NO_MEMORY,
-			       "%s: %s wanted, %s available in the control group: raise its limit of %s (%s), or use "
-			       "%s: %s",
-			       what, wanted, available, gw_text_bytes(limit, (double)memory->group.limit),
-			       memory->group.file, remedy, gw_memory_fix_group(memory, bytes - memory->available, fix));
+		return gw_fail(
+			GW_NO_MEMORY,
+			"%s: %s wanted, %s available in the control group: raise its limit of %s (%s), or use %s: %s",
+			what, wanted, available, gw_text_bytes(limit, (double)memory->group.limit), memory->group.file,
+			remedy, gw_memory_fix_group(memory, bytes - memory->available, fix));
 	return gw_fail(GW_NO_MEMORY, "%s: %s wanted, %s available in the %s: stop programs that use it, or use %s",
 		       what, wanted, available, memory->bound_by, remedy);
 }

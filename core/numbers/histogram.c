@@ -15,8 +15,7 @@ static uint32_t bucket_of(uint64_t value)
 	return (shift << SUB_BITS) + (uint32_t)(value >> shift);
 }
 
-/* The largest value of a bucket. */
-static uint64_t bucket_top(uint32_t bucket)
+static uint64_t bucket_largest(uint32_t bucket)
 {
 	if (bucket < 2u << SUB_BITS)
 		return bucket;
@@ -71,7 +70,7 @@ uint64_t gw_histogram_quantile(const struct gw_histogram *histogram, double shar
 	for (uint32_t i = 0; i < GW_HISTOGRAM_BUCKETS; i++) {
 		seen += histogram->buckets[i];
 		if (seen >= rank) {
-			uint64_t top = bucket_top(i);
+			uint64_t top = bucket_largest(i);
 			return top < histogram->max ? top : histogram->max;
 		}
 	}

@@ -24,8 +24,7 @@ static bool initial_is_float(gw_dtype dtype)
 	return dtype == GW_FLOAT32 || dtype == GW_FLOAT64 || dtype == GW_FLOAT16 || dtype == GW_BFLOAT16;
 }
 
-/* Whether an integer dtype can represent the value. */
-static bool initial_fits(gw_dtype dtype, double value)
+static bool initial_integer_fits(gw_dtype dtype, double value)
 {
 	static const struct {
 		double min, end;
@@ -37,8 +36,8 @@ static bool initial_fits(gw_dtype dtype, double value)
 	return value == trunc(value) && value >= ranges[dtype].min && value < ranges[dtype].end;
 }
 
-/* Whether a floating-point dtype can represent the number, after rounding. */
-static bool initial_holds(gw_dtype dtype, double value)
+/* After rounding. */
+static bool initial_float_fits(gw_dtype dtype, double value)
 {
 	float single = (float)value;
 	if (dtype == GW_FLOAT64)
@@ -50,7 +49,6 @@ static bool initial_holds(gw_dtype dtype, double value)
 	return isfinite(single);
 }
 
-/* Checks that every random number that may be drawn is in range. */
 static gw_status initial_check_random(const struct gw_row_initial *initial, gw_dtype dtype)
 {
 	double low = initial->low, high = initial->high;
@@ -67,7 +65,7 @@ static gw_status initial_check_random(const struct gw_row_initial *initial, gw_d
 		low = initial->low - INITIAL_REACH * initial->high;
 		high = initial->low + INITIAL_REACH * initial->high;
 	}
-	if (!initial_holds(dtype, low) || !initial_holds(dtype, high))
+	if (!initial_float_fits(dtype, low) || !initial_float_fits(dtype, high))
 		return gw_fail(GW_INVALID, "initial values from %g to %g: more than %s holds", low, high,
 			       gw_dtype_name(dtype));
 	return GW_OK;
@@ -82,9 +80,9 @@ gw_status gw_row_initial_check(const struct gw_row_initial *initial, gw_dtype dt
 	case GW_INITIAL_COPY:
 		return GW_OK;
 	case GW_INITIAL_CONSTANT:
-		if (!initial_is_float(dtype) && !initial_fits(dtype, initial->low))
+		if (!initial_is_float(dtype) && !initial_integer_fits(dtype, initial->low))
 			return gw_fail(GW_INVALID, "initial values: %g is no %s", initial->low, gw_dtype_name(dtype));
-		if (initial_is_float(dtype) && isfinite(initial->low) && !initial_holds(dtype, initial->low))
+		if (initial_is_float(dtype) && isfinite(initial->low) && !initial_float_fits(dtype, initial->low))
 			return gw_fail(GW_INVALID, "initial values: %g is more than %s holds", initial->low,
 				       gw_dtype_name(dtype));
 		return GW_OK;

@@ -220,7 +220,7 @@ const char *gw_optimizer_name(enum gw_optimizer_kind kind)
 	return rule ? rule->name : "?";
 }
 
-/* Parameter i of a rule, or NULL after the last. */
+/* NULL after the last. */
 static const struct gw_optimizer_parameter *optimizer_parameter(const struct gw_optimizer_rule *rule, uint32_t i)
 {
 	return i < GW_OPTIMIZER_PARAMETERS_MAX ? rule->parameters[i] : NULL;

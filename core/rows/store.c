@@ -162,7 +162,7 @@ static _Atomic uint32_t *store_stripe(struct gw_row_store *store, uint64_t numbe
 	return &store->stripes[gw_mix64(number) % STORE_STRIPES].taken;
 }
 
-/* One attempt to lock; false if another thread has the row. */
+/* False: another thread has the row. */
 static bool store_try(struct gw_row_store *store, struct row_lock *lock)
 {
 	if (store->format.versioned)
@@ -311,7 +311,7 @@ static uint64_t store_count_elements(gw_dtype dtype, uint64_t columns, const uin
 	return count;
 }
 
-/* Counts rows first to first + n - 1. Copies a row as readers do; locks a row that is being written. */
+/* Copies a row as readers do; locks a row that is being written. */
 static gw_status store_count(struct gw_row_store *store, struct gw_row_slice *slice, uint64_t first, uint64_t n,
 			     uint64_t *out)
 {

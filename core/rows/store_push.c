@@ -106,7 +106,7 @@ bool gw_row_store_trained(const struct gw_row_store *store, enum gw_optimizer_ki
 	return state != NULL;
 }
 
-/* Allocates room for the lists of n gradients and for a row's numbers; discards the scratch of the last call. */
+/* Discards the scratch of the last call. */
 static gw_status push_make_room(const struct gw_row_store *store, uint64_t n, struct gw_row_push_scratch *scratch)
 {
 	gw_status status = scratch->map.keys ? GW_OK : gw_hash_map_create(n, &scratch->map);
@@ -161,7 +161,6 @@ static const float *push_gradient(const struct push *push, uint32_t i)
 	return push->gradients + (uint64_t)i * push->store->columns;
 }
 
-/* The sum of a group's gradients, divided by their number for GW_COMBINE_MEAN. */
 static const float *push_combine(const struct push *push, const struct push_group *group)
 {
 	uint64_t columns = push->store->columns;
@@ -263,7 +262,6 @@ static gw_status push_begin(const struct push *push, struct gw_row_slice *slice,
 	return status;
 }
 
-/* Prefetches the next row, and its optimizer state. */
 static inline __attribute__((always_inline)) void push_prefetch(const struct push *push, uint64_t number)
 {
 	store_prefetch(push->store, number);

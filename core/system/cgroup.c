@@ -35,7 +35,7 @@ static void walk_up(const struct cgroup_walk *walk, const char *mount, const cha
 	}
 }
 
-/* Is the word in "cpu,cpuacct"? */
+/* list: "cpu,cpuacct". */
 static bool has_word(const char *list, const char *word)
 {
 	size_t length = strlen(word);

@@ -108,21 +108,20 @@ char *gw_group_fix(enum gw_group_limit limit, const struct gw_group_use *use, ui
 	switch (limit) {
 	case GW_GROUP_MEMORY:
 		snprintf(text, GW_LIMIT_FIX_MAX,
-			 "sudo systemctl set-property UNIT %s=%llu (a container: docker update --memory %llu "
-			 "--memory-swap %llu NAME; a pod: resources.limits.memory)",
+			 "sudo systemctl set-property UNIT %s=%llu (a container: "
+			 "docker update --memory %llu --memory-swap %llu NAME; a pod: resources.limits.memory)",
 			 brake ? "MemoryHigh" : "MemoryMax", n, n, n);
 		break;
 	case GW_GROUP_SWAP:
-		snprintf(
-			text, GW_LIMIT_FIX_MAX,
-			"sudo systemctl set-property UNIT MemorySwapMax=%llu (a container: docker update --memory-swap "
-			"MEMORY+%llu NAME)",
-			n, n);
+		snprintf(text, GW_LIMIT_FIX_MAX,
+			 "sudo systemctl set-property UNIT MemorySwapMax=%llu (a container: "
+			 "docker update --memory-swap MEMORY+%llu NAME)",
+			 n, n);
 		break;
 	case GW_GROUP_THREADS:
 		snprintf(text, GW_LIMIT_FIX_MAX,
-			 "sudo systemctl set-property UNIT TasksMax=%llu (a container: docker update --pids-limit %llu "
-			 "NAME; a pod: podPidsLimit of its kubelet)",
+			 "sudo systemctl set-property UNIT TasksMax=%llu (a container: "
+			 "docker update --pids-limit %llu NAME; a pod: podPidsLimit of its kubelet)",
 			 n, n);
 		break;
 	default: /* systemd and docker have no option for it */
@@ -205,13 +204,12 @@ char *gw_process_fix(enum gw_process_limit limit, uint64_t wanted, uint64_t hard
 {
 	const struct process_kind *kind = &processes[limit];
 	char a[24], b[24], c[24];
-	int n = hard >= wanted
-			? snprintf(text, GW_LIMIT_FIX_MAX, "ulimit %s %s", kind->option,
-				   number_text(wanted, kind->unit, "unlimited", a))
-			: snprintf(text, GW_LIMIT_FIX_MAX,
-				   "echo '* - %s %s' | sudo tee /etc/security/limits.d/graphwire-%s.conf, then log in "
-				   "again",
-				   kind->item, number_text(wanted, kind->item_unit, "unlimited", a), kind->item);
+	int n = hard >= wanted ? snprintf(text, GW_LIMIT_FIX_MAX, "ulimit %s %s", kind->option,
+					  number_text(wanted, kind->unit, "unlimited", a))
+			       : snprintf(text, GW_LIMIT_FIX_MAX,
+					  "echo '* - %s %s' | sudo tee /etc/security/limits.d/graphwire-%s.conf, "
+					  "then log in again",
+					  kind->item, number_text(wanted, kind->item_unit, "unlimited", a), kind->item);
 	n += snprintf(text + n, GW_LIMIT_FIX_MAX - (size_t)n, " (a unit: %s=%s", kind->directive,
 		      number_text(wanted, 1, "infinity", b));
 	if (kind->docker)

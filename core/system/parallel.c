@@ -68,7 +68,7 @@ static void *worker_main(void *argument)
 	return NULL;
 }
 
-/* Starts up to count workers. Returns how many it started. */
+/* Returns how many it started. */
 static unsigned start_workers(struct parallel_loop *loop, struct parallel_worker *workers, unsigned count)
 {
 	unsigned started = 0;

@@ -39,7 +39,7 @@ static double progress_share_of(const struct gw_progress *progress, uint64_t don
 	return done < progress->total ? (double)done / (double)progress->total : 1;
 }
 
-/* The bar, or "" if the total is unknown or stderr is no terminal. */
+/* "" if the total is unknown or stderr is no terminal. */
 static void write_bar(const struct gw_progress *progress, uint64_t done, char bar[BAR_CELLS + 4])
 {
 	uint32_t cells = (uint32_t)(progress_share_of(progress, done) * BAR_CELLS);

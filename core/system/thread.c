@@ -35,7 +35,7 @@ static bool lacks_space(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE) + stack.rlim_cur > space;
 }
 
-/* Names the limit that was met. The kernel has one error number for all of them. */
+/* The kernel has one error number for all of them. */
 static void name_limit(char *text, size_t bytes)
 {
 	char fix[GW_LIMIT_FIX_MAX];

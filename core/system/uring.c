@@ -127,13 +127,13 @@ int gw_uring_switch(const char *root)
 const char *gw_uring_remedy(int error, int switched)
 {
 	if (error == ENOMEM)
-		return "ulimit -l unlimited (a unit: LimitMEMLOCK=infinity; a container: docker run --ulimit "
-		       "memlock=-1)";
+		return "ulimit -l unlimited (a unit: LimitMEMLOCK=infinity; a container: "
+		       "docker run --ulimit memlock=-1)";
 	if (error == EPERM || error == EACCES)
-		return switched > 0 ? "sudo sysctl -w kernel.io_uring_disabled=0"
-				    : "a seccomp profile that allows io_uring_setup, io_uring_enter and "
-				      "io_uring_register (docker run --security-opt seccomp=PROFILE; a pod: "
-				      "securityContext.seccompProfile)";
+		return switched > 0
+			       ? "sudo sysctl -w kernel.io_uring_disabled=0"
+			       : "a seccomp profile that allows io_uring_setup, io_uring_enter and io_uring_register "
+				 "(docker run --security-opt seccomp=PROFILE; a pod: securityContext.seccompProfile)";
 	if (error == ENOSYS)
 		return "a kernel with CONFIG_IO_URING, or a container whose seccomp profile allows it (docker run "
 		       "--security-opt seccomp=PROFILE)";

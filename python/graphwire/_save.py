@@ -353,7 +353,7 @@ def save(
     def make() -> _Source:  # its errors become errors of all ranks
         if kind == ".parquet":
             _pyarrow()
-        if not replace and os.path.exists(path):
+        if not replace and os.path.lexists(path):
             raise FileExistsError(f"{path} exists: replace=True replaces it")
         source = _source(rows, ntype, graph, ids, name, world, rank)
         source.progress = shown

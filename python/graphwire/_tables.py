@@ -94,6 +94,11 @@ class Table:
         """What used() returns."""
         raise NotImplementedError
 
+    def odd(self, name: str) -> Optional[str]:
+        """The place and the text of the first value that made a column text, for errors: the values before it have
+        another type. Known after used()."""
+        return None
+
     def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
         """The rows of the columns in `types`, which used() returned: (place of a row, batch)."""
         raise NotImplementedError
@@ -257,6 +262,7 @@ class _Csv(_Files):
                 texts[place] = text._replace(names=named.names)
         self._texts = dict(zip(paths, texts))
         self._uses: dict[str, str] = {}  # {column of ids: how the program reads it}
+        self._odd: dict[str, str] = {}
         super().__init__(what, paths)
         places = list(texts[0].texts)
         if len(places) == 2 and max(places) < len(self.names):
@@ -302,13 +308,17 @@ class _Csv(_Files):
         pa = arrow()
         found = {name: self._kind_of_ids(name) for name in ids}
         self._uses = {name: f"{kind}-id" for name, kind in found.items()}
-        possible = {name: [pa.int64(), pa.float64(), pa.bool_(), pa.timestamp("us")]
-                    for name in columns if name not in ids}
+        kinds_of_values = [pa.int64(), pa.float64(), pa.bool_(), pa.timestamp("us")]
+        possible = {name: kinds_of_values for name in columns if name not in ids}
         faults: dict[str, str] = {}
         for where, batch in self._batches(dict.fromkeys(possible, pa.string())) if possible else ():
             for name, kinds in possible.items():
-                values = batch.column(name).drop_null()
+                values = batch.column(name)
                 possible[name] = [kind for kind in kinds if _casts(values, kind)]
+                if kinds and not possible[name]:
+                    row = _first_odd(values, kinds)
+                    if kinds != kinds_of_values or values[:row].null_count < row:
+                        self._odd[name] = f"{where(row)}: column {name} is {values[row].as_py()!r}"
                 if name not in faults and pa.float64() in possible[name]:
                     faults.update(text_faults(batch.column(name), pa.int64() in possible[name], name, where))
         for name, fault in faults.items():
@@ -317,6 +327,9 @@ class _Csv(_Files):
         types = {name: kinds[0] if kinds else pa.string() for name, kinds in possible.items()}
         types.update({name: pa.string() if kind == "text" else pa.int64() for name, kind in found.items()})
         return {name: types[name] for name in columns}
+
+    def odd(self, name: str) -> Optional[str]:
+        return self._odd.get(name)
 
     def allow_negative(self, name: str) -> None:
         if self._uses[name] == "number-id":
@@ -327,12 +340,25 @@ class _Csv(_Files):
 
 
 def _casts(values: Any, kind: Any) -> bool:
-    """Whether all values are of the kind."""
+    """Whether all values are of the kind. Arrow reads 0x10 as an integer, which is a word to the program."""
+    pa = arrow()
     try:
         values.cast(kind)
-    except arrow().ArrowInvalid:
+    except pa.ArrowInvalid:
         return False
-    return True
+    return kind != pa.int64() or not pa.compute.any(pa.compute.match_substring(values, "x", ignore_case=True)).as_py()
+
+
+def _first_odd(values: Any, kinds: Sequence[Any]) -> int:
+    """The row whose value has none of the kinds that all values before it have. One exists."""
+    begin, end = 0, len(values)  # values[:begin] have a kind, values[:end] have not
+    while end - begin > 1:
+        middle = (begin + end) // 2
+        if any(_casts(values[:middle], kind) for kind in kinds):
+            begin = middle
+        else:
+            end = middle
+    return begin
 
 
 def _folder(path: Path) -> list[Path]:

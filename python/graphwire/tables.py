@@ -43,6 +43,7 @@ from graphwire._table_files import BLOCK, Files, Writer, settled
 from graphwire._tables import Table
 
 _DENSE = 1024  # integers below it keep their values
+_TYPED = ("features", "masks", "time")  # roles of columns of numbers or times; text among them is an error
 
 
 class _Integers:
@@ -69,6 +70,15 @@ def _value(ids: Ids, row: int) -> Any:
     if isinstance(ids, Texts):
         return ids.data[ids.offsets[row]:ids.offsets[row + 1]].tobytes().decode("utf-8", "replace")
     return int(ids[row])
+
+
+def _refuse_odd(table: Table, types: Mapping[str, Any], features: Sequence[Feature]) -> None:
+    """Raises ValueError for a value that is text in a column of numbers or times."""
+    for one in features:
+        for name in one.columns if one.role in _TYPED else ():
+            odd = table.odd(name)
+            if odd and _columns.is_text(types[name]):
+                raise ValueError(f"{odd}, which has another type than the rows before")
 
 
 @keywords
@@ -104,6 +114,7 @@ class Tables:
             ids = [column for _, column in self._id_columns(key)]
             wanted = dict.fromkeys([*ids, *(name for one in self._features.get(key, []) for name in one.columns)])
             types[key] = table.used(list(wanted), ids)
+            _refuse_odd(table, types[key], self._features.get(key, []))
             for ntype, column in self._id_columns(key):
                 texts[ntype] = texts.get(ntype, False) or _columns.is_text(types[key][column])
         for key, table in tables.items():

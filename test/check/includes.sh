@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
 # includes.sh [ROOT]: checks that every include stays on its layer or goes down (docs/ARCHITECTURE.md). Prints includes
-# that go up, and C files without a layer. Subfolders of a layer's folder belong to the layer.
+# that go up, and C files without a layer. Inside a layer, folders with a row of their own are floors; a folder without
+# one belongs to the folder above it.
 # includes.sh --self-test: plants one violation of each kind and checks that it is found.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
 # Folder: the folders that it may include from. The longest folder that fits a file counts.
 base='core/errors core/system core/memory core/numbers core/files'
-below_client="$base core/graph transport sampler protocol tensors"
+contract='transport/service transport' # the interface of a transport, and the server's half
+tcp='transport/tcp/driver transport/tcp'
+backends="$tcp transport/tcp/client transport/tcp/server transport/memory transport/shm transport/verbs"
+below_client="$base core/graph $contract sampler sampler/blocks protocol tensors"
 client='client/state client/link client/engine client/rows client/tensors client/batch client/queries client'
 layers="
 core/errors: core/errors
@@ -17,10 +21,21 @@ core/numbers: core/errors core/system core/memory core/numbers
 core/files: $base
 core/graph: $base core/graph
 core/rows: $base core/rows
-transport: $base transport
-sampler: $base core/graph sampler
+transport/service: $base transport/service
+transport/memory: $base $contract transport/memory
+transport/tcp/driver: $base transport/tcp/driver
+transport/tcp/client: $base $contract $tcp transport/tcp/client
+transport/tcp/server: $base $contract $tcp transport/tcp/server
+transport/tcp: $base $contract $tcp transport/tcp/client transport/tcp/server
+transport/shm: $base $contract $tcp transport/tcp/client transport/tcp/server transport/shm
+transport/verbs: $base $contract $tcp transport/tcp/client transport/verbs
+transport: $base $contract $backends
+sampler/lanes: $base sampler/lanes
+sampler: $base core/graph sampler/lanes sampler
+sampler/kinds: $base core/graph sampler/lanes sampler sampler/kinds
+sampler/blocks: $base core/graph sampler sampler/blocks
 protocol: $base core/graph core/rows protocol
-tensors: $base core/graph core/rows transport protocol tensors
+tensors: $base core/graph core/rows $contract protocol tensors
 client/state: $below_client client/state
 client/link: $below_client client/state client/link
 client/engine: $below_client client/state client/link client/engine
@@ -30,8 +45,8 @@ client/batch: $below_client client/state client/link client/engine client/rows c
 client/queries: $below_client client/state client/link client/engine client/rows client/batch client/queries
 client: $below_client $client
 server: $below_client server
-tools: $below_client $client core/rows server tools
-bench: $below_client $client core/rows server bench
+tools: $below_client $client core/rows transport/verbs server tools
+bench: $below_client $client core/rows transport/verbs sampler/lanes server bench
 cmd: $below_client $client core/rows server tools bench cmd
 include: graphwire
 examples: graphwire
@@ -57,9 +72,12 @@ upward() { # upward ROOT: prints "file:line: include" for each include that goes
 		for (i = 1; i <= rows; i++)
 			if (split(row[i], part, ": ") == 2) allowed[part[1]] = " " part[2] " "
 	}
-	function folder_of(path, p) {
-		split(path, p, "/")
-		return (p[1] "/" p[2]) in allowed || p[1] == "core" ? p[1] "/" p[2] : p[1]
+	# The longest folder of the path that has a row; without one, the first.
+	function folder_of(path, folder) {
+		folder = path
+		while (sub(/\/[^\/]*$/, "", folder))
+			if (folder in allowed) return folder
+		return folder
 	}
 	FNR == 1 && !(folder_of(FILENAME) in allowed) {
 		printf "%s: a file on no layer: say in test/check/includes.sh which it is\n", FILENAME
@@ -109,6 +127,21 @@ self_test() {
 		transport/verbs/x.c|<graphwire/graphwire.h>|caught
 		transport/shm/x.h|"sampler/plan.h"|caught
 		transport/shm/map/x.c|"client/state/client.h"|caught
+		transport/service/x.c|"transport/transport.h"|caught
+		transport/service/x.h|"transport/tcp/loop.h"|caught
+		transport/tcp/client/x.c|"transport/tcp/server/server.h"|caught
+		transport/tcp/server/x.c|"transport/tcp/client/client.h"|caught
+		transport/tcp/driver/x.c|"transport/tcp/loop.h"|caught
+		transport/tcp/x.c|"transport/verbs/verbs.h"|caught
+		transport/memory/x.c|"transport/shm/shm.h"|caught
+		transport/verbs/x.c|"transport/tcp/server/server.h"|caught
+		sampler/lanes/x.c|"sampler/draw.h"|caught
+		sampler/x.c|"sampler/blocks/blocks.h"|caught
+		sampler/kinds/x.c|"sampler/blocks/blocks.h"|caught
+		client/batch/x.c|"sampler/lanes/wide.h"|caught
+		client/link/x.c|"transport/tcp/client/client.h"|caught
+		server/x.c|"transport/verbs/verbs.h"|caught
+		core/x.c|"core/errors/status.h"|caught
 		core/net/x.c|"core/errors/status.h"|caught
 		core/net/x.c|<stdlib.h>|caught
 		deploy/x.c|<stdlib.h>|caught
@@ -144,6 +177,12 @@ self_test() {
 		cmd/x.c|"tools/tools.h"|allowed
 		sampler/x.c|"core/graph/part.h"|allowed
 		transport/tcp/x.c|"transport/transport.h"|allowed
+		transport/x.c|"transport/verbs/verbs.h"|allowed
+		transport/tcp/server/x.c|"transport/service/task.h"|allowed
+		transport/tcp/client/other/x.c|"transport/tcp/loop.h"|allowed
+		transport/shm/x.c|"transport/tcp/client/client.h"|allowed
+		sampler/kinds/x.c|"sampler/lanes/wide_table.h"|allowed
+		client/batch/x.c|"sampler/blocks/blocks.h"|allowed
 		transport/verbs/x.c|"core/memory/arena.h"|allowed
 		transport/shm/x.c|"transport/transport.h"|allowed
 		transport/verbs/x.c|<infiniband/verbs.h>|allowed

@@ -9,7 +9,7 @@
 #              The compiler's -Wshadow does not report that.
 #
 # Prints the names that break a rule, with their places. Without ROOT it first plants violations of each kind, and checks
-# that they are found. One exception: vec_*, the lanes in sampler/wide_*.c, because wide_kernel.h is compiled once with
+# that they are found. One exception: vec_*, the lanes in sampler/lanes/wide_*.c, because wide_kernel.h is compiled once with
 # the vec_* functions of each width.
 set -uo pipefail
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
@@ -43,7 +43,7 @@ twice() { # twice ROOT: prints "kind name: file:line file:line" for each name wi
 		count[kind " " name]++
 	}
 	/^!_TAG/ || $1 ~ /^__anon/ { next }
-	$2 ~ /^sampler\/wide_[^\/]*\.c$/ && $1 ~ /^vec_/ { next }
+	$2 ~ /^sampler\/lanes\/wide_[^\/]*\.c$/ && $1 ~ /^vec_/ { next }
 	{
 		line = $3; sub(/;.*/, "", line)
 		is_static = $5 ~ /^properties:(.*,)?static(,|$)/
@@ -99,8 +99,8 @@ self_test() {
 		transport/tcp/x.c|static int begin(void) { return 0; }|transport/verbs/y.c|static void begin(int a) { }|caught
 		core/base/x.h|static inline int least(int a) { return a; }|server/y.c|static int least(int a) { return a; }|caught
 		client/x.c|static int gw_end(void) { return 0; }|sampler/y.c|int gw_end(void) { return 0; }|caught
-		sampler/wide_four.c|static int add(int a) { return a; }|sampler/wide_avx2.c|static int add(int a) { return a; }|caught
-		sampler/wide_four.c|static int vec_add(int a) { return a; }|sampler/wide_avx2.c|static int vec_add(int a) { return a; }|allowed
+		sampler/lanes/wide_four.c|static int add(int a) { return a; }|sampler/lanes/wide_avx2.c|static int add(int a) { return a; }|caught
+		sampler/lanes/wide_four.c|static int vec_add(int a) { return a; }|sampler/lanes/wide_avx2.c|static int vec_add(int a) { return a; }|allowed
 		core/base/x.h|struct gw_span;|core/base/y.h|struct gw_span { int at; };|allowed
 		core/base/x.c|struct { int at; } x_one;|core/base/y.c|struct { int at; } y_one;|allowed
 		core/base/x.h|int gw_end(void);|core/base/y.c|int gw_end(void) { return 0; }|allowed

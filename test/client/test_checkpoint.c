@@ -16,9 +16,7 @@
 #include "test/support/save_bed.h"
 #include "tools/tools.h"
 
-/* Writes, changes and restores tensors. Rows and state are as they were, and training continues with the same results.
- */
-static void check_there_and_back(struct gw_client *client)
+static void check_round_trip(struct gw_client *client)
 {
 	const struct gw_tensor *tensors[TENSORS];
 	uint8_t *then[TENSORS], *later[2];
@@ -66,10 +64,10 @@ static void there_and_back(void **state)
 {
 	(void)state;
 	struct gw_client *client = save_bed_open_servers();
-	check_there_and_back(client);
+	check_round_trip(client);
 	gw_client_close(client);
 	client = save_bed_open_folder(save_bed.fixture.folder);
-	check_there_and_back(client);
+	check_round_trip(client);
 	gw_client_close(client);
 }
 
@@ -98,7 +96,7 @@ static void before_any_training(void **state)
 	must(gw_remove_tree(save_bed_path("new")));
 }
 
-/* Reads the files as NumPy would: the rows of each part, one part after the other. */
+/* Reads the files as NumPy would. */
 static void files_hold_the_rows(void **state)
 {
 	(void)state;
@@ -388,8 +386,7 @@ static void into_other_parts(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* The commands, as a job's user types them. */
-static void commands(void **state)
+static void commands_of_a_job(void **state)
 {
 	(void)state;
 	struct gw_client *client = save_bed_open_servers();
@@ -439,7 +436,7 @@ int main(void)
 		cmocka_unit_test(state_of_one_part_is_reset),
 		cmocka_unit_test(copies_need_no_source),
 		cmocka_unit_test(into_other_parts),
-		cmocka_unit_test(commands),
+		cmocka_unit_test(commands_of_a_job),
 	};
 	return cmocka_run_group_tests_name("checkpoint", tests, save_bed_begin, save_bed_end);
 }

@@ -222,8 +222,7 @@ static void in_the_background(void **state)
 	must(gw_remove_tree(save_bed_path("copied")));
 }
 
-/* Counts entries of the scratch folder whose names begin with `name`. */
-static unsigned entries_of(const char *beginning)
+static unsigned count_entries(const char *beginning)
 {
 	unsigned count = 0;
 	DIR *folder = opendir(save_bed_scratch);
@@ -234,8 +233,8 @@ static unsigned entries_of(const char *beginning)
 	return count;
 }
 
-/* Cancels a checkpoint at once, in the pause that a low rate causes, and while it waits for a server that is away.
- * Each time it ends and leaves no file. At one byte a second it cannot have finished. */
+/* At once, in the pause that a low rate causes, and while it waits for a server that is away. At one byte a second it
+ * cannot have finished. */
 static void cancelled(void **state)
 {
 	(void)state;
@@ -246,19 +245,19 @@ static void cancelled(void **state)
 	save_bed_create(client, tensors);
 	must(gw_checkpoint_start(client, save_bed_path("never"), &slow, &ticket));
 	gw_cancel(ticket);
-	assert_int_equal(entries_of("never"), 0);
+	assert_int_equal(count_entries("never"), 0);
 
 	must(gw_checkpoint_start(client, save_bed_path("never"), &slow, &ticket));
-	while (entries_of("never") == 0)
+	while (count_entries("never") == 0)
 		assert_int_equal(gw_wait(ticket, 1), GW_AGAIN);
 	gw_cancel(ticket);
-	assert_int_equal(entries_of("never"), 0);
+	assert_int_equal(count_entries("never"), 0);
 
 	cluster_kill(&save_bed.cluster, 1);
 	must(gw_checkpoint_start(client, save_bed_path("never"), NULL, &ticket));
 	assert_int_equal(gw_wait(ticket, 20), GW_AGAIN);
 	gw_cancel(ticket);
-	assert_int_equal(entries_of("never"), 0);
+	assert_int_equal(count_entries("never"), 0);
 	cluster_revive(&save_bed.cluster, 1);
 	gw_client_close(client);
 }

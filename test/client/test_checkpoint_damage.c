@@ -90,7 +90,7 @@ static void damaged_files(void **state)
 	must(gw_remove_tree(save_bed_path("bad")));
 }
 
-/* Copies a file over another one. Returns false if it does not exist. */
+/* False: the file does not exist. */
 static bool copy_file(const char *from, const char *to)
 {
 	static uint8_t bytes[1 << 20];
@@ -106,7 +106,6 @@ static bool copy_file(const char *from, const char *to)
 	return true;
 }
 
-/* A file of an older checkpoint among the files of a newer one: the restore gives the newer rows or an error. */
 static void a_file_of_another_save(void **state)
 {
 	(void)state;

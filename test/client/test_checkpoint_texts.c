@@ -80,7 +80,6 @@ static int end(void **state)
 	return save_bed_end(state);
 }
 
-/* A tensor with a row for each paper, which an optimizer has trained once. */
 static const struct gw_tensor *papers_create(struct gw_client *client)
 {
 	struct gw_tensor_spec spec = {.name = "papers",
@@ -135,9 +134,9 @@ static uint64_t find_text(void *context, uint64_t row_of_a)
 	return k;
 }
 
-/* Rows of both tensors have the same texts; many are in another part. */
-static void compare_by_texts(struct gw_client *one, struct gw_client *other, const struct gw_tensor *a,
-			     const struct gw_tensor *b)
+/* Many of the rows are in another part. */
+static void compare_rows_by_texts(struct gw_client *one, struct gw_client *other, const struct gw_tensor *a,
+				  const struct gw_tensor *b)
 {
 	struct gw_texts *texts_a = texts_of(one, a), *texts_b = texts_of(other, b);
 	struct both_texts both = {texts_a, texts_b, b->shape[0]};
@@ -180,23 +179,23 @@ static void into_any_number_of_parts(void **state)
 		must(gw_checkpoint(clients[i - 1], save_bed_path(name), NULL));
 		must(gw_restore(clients[i], save_bed_path(name), NULL, 0));
 		must(gw_tensor_open(clients[i], "papers", GW_OF_JOB, &tensors[i]));
-		compare_by_texts(clients[i - 1], clients[i], tensors[i - 1], tensors[i]);
+		compare_rows_by_texts(clients[i - 1], clients[i], tensors[i - 1], tensors[i]);
 		must(gw_remove_tree(save_bed_path(name)));
 	}
-	compare_by_texts(clients[0], clients[FOLDERS - 1], tensors[0], tensors[FOLDERS - 1]);
+	compare_rows_by_texts(clients[0], clients[FOLDERS - 1], tensors[0], tensors[FOLDERS - 1]);
 	train_by_texts(clients[0], tensors[0]);
 	train_by_texts(clients[FOLDERS - 1], tensors[FOLDERS - 1]);
-	compare_by_texts(clients[0], clients[FOLDERS - 1], tensors[0], tensors[FOLDERS - 1]);
+	compare_rows_by_texts(clients[0], clients[FOLDERS - 1], tensors[0], tensors[FOLDERS - 1]);
 	/* And back to one part. */
 	must(gw_checkpoint(clients[2], save_bed_path("back"), NULL));
 	must(gw_restore(clients[0], save_bed_path("back"), NULL, 0));
-	compare_by_texts(clients[0], clients[2], tensors[0], tensors[2]);
+	compare_rows_by_texts(clients[0], clients[2], tensors[0], tensors[2]);
 	must(gw_remove_tree(save_bed_path("back")));
 	for (int i = 0; i < FOLDERS; i++)
 		gw_client_close(clients[i]);
 }
 
-/* Replaces each `from` in a file by `to`, which has the same length. */
+/* The texts have the same length. */
 static void edit(const char *path, const char *from, const char *to)
 {
 	static char text[1 << 16];

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "core/numbers/rng.h"
-#include "sampler/wide.h"
+#include "sampler/lanes/wide.h"
 #include "test/support/client_setup.h"
 
 #define SCALE SETUP_SCALE
@@ -142,8 +142,6 @@ static void gathers_what_the_files_hold(void **state)
 	setup_end(&setup);
 }
 
-/* Lists that are sent in pieces: without duplicates; with duplicates of ids in an earlier piece; and with an invalid
- * id at the end, which cancels the pieces in flight. */
 static void gathers_long_lists(void **state)
 {
 	(void)state;
@@ -253,8 +251,7 @@ static void a_loader_resumes_where_it_was(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* Counts how often each seed occurs in one epoch over all ranks. Returns the steps of a rank. share: seeds of a rank
- * with GW_LAST_WRAP. */
+/* Over all ranks. Returns the steps of a rank. share: seeds of a rank with GW_LAST_WRAP. */
 static uint64_t count_seeds(struct gw_client *client, enum gw_last_batch last, uint32_t world, uint64_t share,
 			    uint32_t *counts)
 {

@@ -223,8 +223,7 @@ static const struct gw_tensor *create_lent(struct gw_client *client, const char 
 	return tensor;
 }
 
-/* An update, a push and a gather in the background, one after the other. Ids and rows are freed when their tickets
- * have ended, the optimizer at once. */
+/* Ids and rows are freed when their tickets have ended, the optimizer at once. */
 static void check_rows(struct gw_client *client, const struct gw_tensor *tensor)
 {
 	static const struct gw_optimizer add = {.kind = GW_SGD, .rate = -1};
@@ -299,8 +298,7 @@ static void check_neighbours(struct gw_client *client)
 	}
 }
 
-/* A checkpoint of one tensor of two, in the background. */
-static void check_saved(struct gw_client *client, const char *folder)
+static void check_saved_in_the_background(struct gw_client *client, const char *folder)
 {
 	struct loan loan = {0};
 	struct gw_ticket *ticket;
@@ -330,7 +328,7 @@ static void check_client(struct gw_client *client, const char *root)
 	const struct gw_tensor *one = create_lent(client, "one"), *two = create_lent(client, "two");
 	check_rows(client, one);
 	check_cancelled(client, two);
-	check_saved(client, folder);
+	check_saved_in_the_background(client, folder);
 	must(gw_tensor_delete(client, "two", GW_OF_JOB));
 	float row[3];
 	expect(gw_gather(client, two, &(int64_t){0}, 1, row), GW_NOT_FOUND, "two");

@@ -194,7 +194,6 @@ static struct gw_client_options patient(const struct cluster *cluster)
 					  .reconnect_ms = LONG_MS};
 }
 
-/* Gathers all rows, of all parts. */
 static gw_status gather_all(struct gw_client *client)
 {
 	const struct gw_tensor *feat = node_tensor(client, "paper", "feat");

@@ -16,7 +16,7 @@
 
 #include "protocol/ops.h"
 #include "test/support/line.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 #include "transport/tcp/wire.h"
 
 /* --- Large requests. --- */
@@ -33,8 +33,7 @@ __attribute__((no_sanitize_thread)) static uint64_t picks_held(const struct gw_s
 	return most;
 }
 
-/* A request for more picks than a reply can carry is answered in pieces, and each reply is made in slices. The
- * server's threads never store more picks than one slice has. */
+/* A request for more picks than a reply can carry is answered in pieces, and each reply is made in slices. */
 static void a_request_takes_no_more_memory_than_its_reply(void **state)
 {
 	(void)state;
@@ -109,8 +108,8 @@ static gw_status answer_never(void *context, const struct gw_call *call, struct 
 	return gw_reply_work(reply, 1, NULL) ? GW_AGAIN : GW_NO_MEMORY;
 }
 
-/* Samples from a server that works on the request for ever. *timely: this process was not delayed for so long that the
- * server's signs of life may have come too late. Returns whether one connection served the whole operation. */
+/* *timely: this process was not delayed for so long that the server's signs of life may have come too late. True: one
+ * connection served the whole operation. */
 static bool sample_for_ever(struct line *line, const struct gw_sample_spec *spec, bool *timely)
 {
 	struct gw_minibatch *batch;
@@ -205,9 +204,9 @@ static void other_programs_are_named(void **state)
 		struct wire_header header;
 		struct wire_challenge challenge;
 	} version = {.header = {.bytes = sizeof(struct wire_challenge), .type = WIRE_CHALLENGE},
-		     .challenge = {.magic = WIRE_MAGIC, .version = 99}};
+		     .challenge = {.versions = {WIRE_MAGIC, 99, 99}}};
 	open_to_program(&version, sizeof(version), LONG_MS, GW_VERSION, "99");
-	version.challenge = (struct wire_challenge){.magic = 1, .version = WIRE_VERSION};
+	version.challenge = (struct wire_challenge){.versions = {1, WIRE_VERSION, WIRE_OLDEST}};
 	open_to_program(&version, sizeof(version), LONG_MS, GW_PROTOCOL, "127.0.0.1:");
 	const char *http = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
 	open_to_program(http, strlen(http), LONG_MS, GW_PROTOCOL, "127.0.0.1:");
@@ -286,7 +285,6 @@ static gw_status gather_one(struct gw_client *client)
 	return status;
 }
 
-/* A server with a key ends. A server of the same graph without a key gets its port. */
 static void a_server_without_a_key_replaces_none_with_a_key(void **state)
 {
 	(void)state;

@@ -15,6 +15,8 @@
 
 #include "core/memory/alloc.h"
 #include "test/support/line.h"
+#include "transport/tcp/client/client.h"
+#include "transport/tcp/server/server.h"
 #include "transport/tcp/tcp.h"
 
 /* --- The script. --- */

@@ -51,7 +51,7 @@ static void write_graph(void)
 	gw_builder_destroy(builder);
 }
 
-/* Gathers all rows of one array, in random order, some twice. */
+/* In random order, some twice. */
 static uint32_t *fetch_all(struct gw_client *client, const struct gw_tensor *tensor)
 {
 	uint64_t rows = tensor->shape[0];

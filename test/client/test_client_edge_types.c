@@ -42,8 +42,8 @@ struct positives {
 	struct gw_seeds lists[TYPES];
 };
 
-/* Random edges, some twice, of each type as many as the plan says. */
-static void make_positives(struct positives *positives, const struct gw_fixture *fixture, const uint64_t counts[TYPES])
+static void make_random_positives(struct positives *positives, const struct gw_fixture *fixture,
+				  const uint64_t counts[TYPES])
 {
 	for (uint32_t t = 0; t < TYPES; t++) {
 		uint32_t etype = edges_of_types[t].etype;
@@ -56,14 +56,12 @@ static void make_positives(struct positives *positives, const struct gw_fixture 
 
 /* --- Batches. --- */
 
-/* Samples over every path. The first batch is compared with the definition, the others with the first. Returns how
- * many drawn edges were excluded. */
 static uint64_t check_batch(const struct ways *ways, const uint64_t counts[TYPES])
 {
 	struct gw_sample_spec spec = spec_of_types();
 	struct positives positives;
 	uint64_t digest = 0, dropped = 0;
-	make_positives(&positives, &ways->setup.fixture, counts);
+	make_random_positives(&positives, &ways->setup.fixture, counts);
 	for (uint32_t i = 0; i < ways->count; i++) {
 		struct gw_minibatch *batch;
 		if (gw_sample_lists(ways->clients[i], &spec, SEED, STREAM, positives.lists, TYPES, &batch) != GW_OK)
@@ -108,7 +106,6 @@ static void batches_are_what_they_should_be(void **state)
 	}
 }
 
-/* Lists of one type give what gw_sample gives, and a type's draws do not depend on the other types. */
 static void types_do_not_disturb_each_other(void **state)
 {
 	(void)state;
@@ -120,7 +117,7 @@ static void types_do_not_disturb_each_other(void **state)
 	struct gw_sample_spec all = spec_of_types();
 	struct gw_minibatch *together, *one, *listed;
 	struct positives positives;
-	make_positives(&positives, &fixture, (uint64_t[]){COUNT, COUNT, COUNT});
+	make_random_positives(&positives, &fixture, (uint64_t[]){COUNT, COUNT, COUNT});
 	assert_int_equal(gw_sample_lists(client, &all, SEED, STREAM, positives.lists, TYPES, &together), GW_OK);
 	for (uint32_t t = 0; t < TYPES; t++) {
 		struct gw_sample_spec spec = {.hops = 2, .fanouts = all_fanouts, .edges = &edges_of_types[t]};
@@ -223,7 +220,6 @@ static void eight_threads_give_what_one_gives(void **state)
 	cluster_offer(NULL);
 }
 
-/* Every edge of the lists occurs once in an epoch over all ranks, with the rows of its type's feature. */
 static void an_epoch_has_every_edge_once(void **state)
 {
 	(void)state;

@@ -53,7 +53,7 @@ static void with_each_way(uint64_t seed, void (*body)(struct gw_client *client, 
 
 /* --- The edge list. --- */
 
-/* Writes the ids of the edges from src to dst, ascending. Returns their number. */
+/* Ascending. Returns their number. */
 static uint64_t list_pair(const struct gw_fixture_edges *edges, uint64_t src, uint64_t dst, int64_t *ids)
 {
 	uint64_t n = 0;
@@ -64,7 +64,6 @@ static uint64_t list_pair(const struct gw_fixture_edges *edges, uint64_t src, ui
 	return n;
 }
 
-/* The edge whose pair has the most parallel edges. */
 static uint64_t most_parallel(const struct gw_fixture_edges *edges, uint64_t *count)
 {
 	uint64_t best = 0;
@@ -79,7 +78,6 @@ static uint64_t most_parallel(const struct gw_fixture_edges *edges, uint64_t *co
 	return best;
 }
 
-/* Pairs of edges, pairs of reversed edges where these are valid, and random pairs. */
 static void make_pairs(const struct setup *setup, uint32_t etype, uint64_t n, int64_t *src, int64_t *dst)
 {
 	const struct gw_fixture_edges *edges = &setup->fixture.edges[etype];
@@ -315,7 +313,6 @@ static void many_ids_are_asked_about_in_pieces(void **state)
 	with_each_way(23, check_many);
 }
 
-/* A node's sample equals the first hop of a mini-batch. */
 static void a_sampled_hop_is_a_mini_batchs_first(void **state)
 {
 	(void)state;

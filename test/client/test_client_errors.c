@@ -150,7 +150,7 @@ static void hear(void *context, enum gw_log_level level, const char *line)
 		snprintf(warned, sizeof(warned), "%s", line);
 }
 
-/* An engine opens its connections later. The warning comes when the client opens, with the command that helps. */
+/* An engine opens its connections later. */
 static void too_few_descriptors_are_reported_before(void **state)
 {
 	static const char *const servers[] = {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"};

@@ -371,7 +371,6 @@ static void many_threads_share_few_engines(void **state)
 
 /* --- Invalid specs and states. --- */
 
-/* The state of a loader that shuffles the same seeds in another order. */
 static struct gw_loader_state other_loaders_state(struct gw_client *client, const struct gw_loader_options *options)
 {
 	struct gw_loader_options other = *options;
@@ -507,7 +506,6 @@ static void a_forked_child_gets_an_error(void **state)
 
 /* --- Memory of a loader. --- */
 
-/* Returns how many more blocks are allocated after a loader was opened and closed, with batches in flight. */
 static long blocks_after_loader(struct gw_client *client, const struct plan *plan, uint32_t depth)
 {
 	struct gw_loader_options options = {.spec = plan->spec, .batch_size = 20, .depth = depth};

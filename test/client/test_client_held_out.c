@@ -253,8 +253,7 @@ static void check_type(struct gw_client *client, const struct setup *setup, uint
 	gw_minibatch_release(batch);
 }
 
-/* Any number of lists, of any lengths, in any order: the table has room for all of them. */
-static void lists_of_any_length_are_held_out_together(void **state)
+static void lists_of_any_length_and_order_are_held_out_together(void **state)
 {
 	(void)state;
 	static const uint32_t etypes[] = {FIXTURE_CITES, FIXTURE_WRITES, FIXTURE_CITES};
@@ -289,7 +288,6 @@ static void lists_of_any_length_are_held_out_together(void **state)
 	paths_end(&ways);
 }
 
-/* A loader and a ticket keep the object after its owner has closed it. */
 static void users_keep_the_object(void **state)
 {
 	(void)state;
@@ -377,7 +375,7 @@ int main(void)
 		cmocka_unit_test(pairs_are_seeds_as_their_edges_are),
 		cmocka_unit_test(a_loader_goes_over_all_pairs),
 		cmocka_unit_test(held_out_edges_are_not_sampled),
-		cmocka_unit_test(lists_of_any_length_are_held_out_together),
+		cmocka_unit_test(lists_of_any_length_and_order_are_held_out_together),
 		cmocka_unit_test(users_keep_the_object),
 		cmocka_unit_test(wrong_arguments),
 	};

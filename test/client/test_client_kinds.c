@@ -20,7 +20,7 @@
 #include "test/support/every_second.h"
 #include "test/support/hop_ask.h"
 #include "test/support/must.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 
 #define SEED    51
 #define KINDS   3
@@ -126,7 +126,6 @@ static uint64_t lists_digest(struct gw_client *client, const struct gw_neighbour
 	return digest;
 }
 
-/* Several mini-batches at once, for all threads. */
 static uint64_t batches_digest(struct gw_client *client, const struct gw_sample_spec *spec)
 {
 	static const int64_t seeds[] = {FIXTURE_HUB, 0, 300, 7, 2, 599, FIXTURE_HUB, 200, 201, 450};
@@ -270,7 +269,7 @@ static struct hop_ask grouped_ask(struct gw_client *client, const struct gw_samp
 	};
 	if (kind != &gw_sample_uniform) {
 		must(hop_columns(client, FIXTURE_CITES, "weight", kind, &ask.columns));
-		memcpy(ask.draw.forms, ask.columns->sampling.forms, sizeof(ask.draw.forms));
+		gw_draw_set(&ask.draw, &ask.columns->sampling);
 	}
 	return ask;
 }
@@ -532,7 +531,7 @@ static gw_status draw_once(struct gw_client *client, const struct gw_sampling_ki
 		.frontier = {.nodes = grouped.nodes, .groups = grouped.groups, .n = 30},
 	};
 	if (columns)
-		memcpy(ask.draw.forms, columns->sampling.forms, sizeof(ask.draw.forms));
+		gw_draw_set(&ask.draw, &columns->sampling);
 	status = hop_ask(client, &ask, &picks);
 	gw_picks_free(&picks);
 	return status;

@@ -18,7 +18,7 @@
 #include "core/numbers/rng.h"
 #include "protocol/ops.h"
 #include "test/support/striped.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 
 #define PARTS 2
 
@@ -45,7 +45,6 @@ static gw_status believe(struct gw_client *client)
 	return status;
 }
 
-/* Everything in a catalog is checked before its use. */
 static void catalogs_are_looked_up_with_care(void **state)
 {
 	(void)state;
@@ -95,7 +94,7 @@ struct catalog_liar {
 	_Atomic uint32_t which; /* the lie; UINT32_MAX: the truth */
 };
 
-/* Changes the last character of a text: a digit of a digest, or a letter of a key. */
+/* A digit of a digest, or a letter of a key. */
 static json_t *other_text(const json_t *text)
 {
 	char *copy = strdup(json_string_value(text));
@@ -106,7 +105,6 @@ static json_t *other_text(const json_t *text)
 	return other;
 }
 
-/* Every field that describes the graph, one at a time. */
 static void lie_about_the_graph(json_t *root, uint32_t which)
 {
 	json_t *arrays = json_object_get(root, "arrays");
@@ -155,7 +153,7 @@ static gw_status answer_another_graph(void *context, const struct gw_call *call,
 	return status;
 }
 
-/* An id is a digest, and a server may send any. So a client computes the id of the graph that the servers describe. */
+/* An id is a digest, and a server may send any. */
 static void another_graph_under_the_same_id_is_not_believed(void **state)
 {
 	(void)state;

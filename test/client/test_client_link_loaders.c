@@ -146,7 +146,6 @@ static void a_short_last_batch_may_be_one_ranks_alone(void **state)
 
 /* --- Features of seeds; servers that restart. --- */
 
-/* Edges of this type with one of their features, and a feature of nodes. */
 static struct gw_loader *loader_with_features(struct gw_client *client, struct gw_fetch fetches[2],
 					      const struct gw_edge_seeds *edges)
 {

@@ -19,8 +19,8 @@
 
 /* --- Paths, and batches of every kind. --- */
 
-/* Samples over every path. The first batch is compared with the definition, the others with the first. Returns how
- * many drawn edges were excluded. */
+/* The first batch is compared with the definition, the others with the first. Returns how many drawn edges were
+ * excluded. */
 static uint64_t check_batch(const struct ways *ways, const struct gw_sample_spec *spec, const int64_t *seeds,
 			    uint64_t n)
 {
@@ -42,7 +42,6 @@ static uint64_t check_batch(const struct ways *ways, const struct gw_sample_spec
 	return dropped;
 }
 
-/* Positives: random edges, some twice. */
 static void make_positives(const struct ways *ways, uint32_t etype, int64_t *seeds)
 {
 	uint64_t edges = ways->setup.fixture.edges[etype].count;
@@ -153,7 +152,7 @@ static void batches_of_edges_are_what_they_should_be(void **state)
 
 /* --- A map of reverses that may be wrong. --- */
 
-/* A map from edges to their reverses. One edge in eight, and each edge without a reverse, gets a random edge. */
+/* One edge in eight, and each edge without a reverse, gets a random edge. */
 static int64_t *make_map(const struct gw_fixture *fixture, uint32_t etype, uint32_t reverse)
 {
 	uint64_t count = fixture->edges[etype].count, others = fixture->edges[reverse].count;
@@ -179,7 +178,6 @@ static uint64_t first_wrong(const struct gw_fixture *fixture, const struct gw_ed
 	return n;
 }
 
-/* Whether a batch with this map is right; all paths must agree. */
 static bool check_map(const struct ways *ways, const struct gw_edge_seeds *edges, const int64_t *seeds, uint64_t n)
 {
 	struct gw_sample_spec spec = {.hops = 2, .fanouts = all_fanouts, .edges = edges};
@@ -247,8 +245,7 @@ static void a_map_of_reverses_is_held_against_the_ends(void **state)
 	}
 }
 
-/* Cancels the batch while it fetches the ends of edges or of their reverses, which are of another type, or later. */
-static void a_batch_with_a_map_may_be_cancelled(void **state)
+static void a_batch_with_a_map_may_be_cancelled_at_any_fetch(void **state)
 {
 	(void)state;
 	struct ways ways;
@@ -277,7 +274,7 @@ static void a_batch_with_a_map_may_be_cancelled(void **state)
 	paths_end(&ways);
 }
 
-/* A wrong entry fails the batches that have its edge; a loader continues with the others. */
+/* A loader continues with the others. */
 static void a_wrong_reverse_fails_its_batch_alone(void **state)
 {
 	(void)state;
@@ -367,7 +364,6 @@ static void seeds_may_be_of_several_types(void **state)
 	paths_end(&ways);
 }
 
-/* The digest covers each array: one changed bit gives another digest. */
 static void check_seen(const struct gw_minibatch *batch, const void *array)
 {
 	uint8_t *byte = (uint8_t *)(uintptr_t)array;
@@ -553,7 +549,7 @@ int main(void)
 		cmocka_unit_test(batches_of_edges_are_what_they_should_be),
 		cmocka_unit_test(a_map_of_reverses_is_held_against_the_ends),
 		cmocka_unit_test(a_wrong_reverse_fails_its_batch_alone),
-		cmocka_unit_test(a_batch_with_a_map_may_be_cancelled),
+		cmocka_unit_test(a_batch_with_a_map_may_be_cancelled_at_any_fetch),
 		cmocka_unit_test(seeds_may_be_of_several_types),
 		cmocka_unit_test(digests_see_what_batches_of_edges_have),
 		cmocka_unit_test(wrong_seeds_are_named),

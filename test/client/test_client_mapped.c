@@ -74,7 +74,6 @@ static void some_are_mapped(void **state)
 	setup_end(&setup);
 }
 
-/* A client continues when its server restarts without mapped memory. */
 static void a_mapped_server_becomes_a_remote_one(void **state)
 {
 	(void)state;
@@ -105,8 +104,8 @@ static void a_mapped_server_becomes_a_remote_one(void **state)
 	setup_end(&setup);
 }
 
-/* Counts the clients' mappings of parts; servers map their parts writable. */
-static uint32_t count_mappings(void)
+/* Servers map their parts writable. */
+static uint32_t count_client_mappings(void)
 {
 	char line[1024];
 	uint32_t count = 0;
@@ -121,15 +120,14 @@ static uint32_t count_mappings(void)
 static void wait_for_mappings(uint32_t count)
 {
 	uint64_t end = gw_deadline_ns(100000);
-	while (count_mappings() != count) {
+	while (count_client_mappings() != count) {
 		struct timespec pause = {.tv_nsec = 5000000};
 		assert_true(gw_now_ns() < end);
 		nanosleep(&pause, NULL);
 	}
 }
 
-/* The memory of an ended server is freed when the last client unmaps it. An idle client unmaps it, whichever of its
- * engines were connected, and works again when the server is back. */
+/* Whichever of its engines were connected. */
 static void an_idle_client_unmaps_memory(void **state)
 {
 	(void)state;
@@ -145,7 +143,7 @@ static void an_idle_client_unmaps_memory(void **state)
 	assert_true(feat->row_bytes <= sizeof(before[0]));
 	for (int i = 0; i < ENGINES; i++) /* in turn */
 		assert_int_equal(gw_gather(client, feat, ids, 2, before), GW_OK);
-	assert_int_equal(count_mappings(), 2);
+	assert_int_equal(count_client_mappings(), 2);
 	cluster_kill(&setup.cluster, 1);
 	wait_for_mappings(1);
 	assert_int_equal(gw_gather(client, feat, ids, 1, after), GW_OK);
@@ -158,9 +156,9 @@ static void an_idle_client_unmaps_memory(void **state)
 		assert_int_equal(gw_gather(client, feat, ids, 2, after), GW_OK);
 		assert_memory_equal(after, before, 2 * feat->row_bytes);
 	}
-	assert_int_equal(count_mappings(), 2);
+	assert_int_equal(count_client_mappings(), 2);
 	gw_client_close(client);
-	assert_int_equal(count_mappings(), 0);
+	assert_int_equal(count_client_mappings(), 0);
 	setup_end(&setup);
 }
 
@@ -241,7 +239,6 @@ static void free_list(struct row_list *list)
 	free(list);
 }
 
-/* Serves one part without mapped memory. */
 static void serve_remotely(struct setup *setup, uint32_t part)
 {
 	cluster_kill(&setup->cluster, part);

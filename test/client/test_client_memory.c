@@ -43,7 +43,6 @@ static struct gw_client *open_to_servers(void)
 	return open_client(&options);
 }
 
-/* Gathers rows of both parts to each destination, on every engine. */
 static void gather_to(struct gw_client *client, uint8_t *at)
 {
 	const struct gw_tensor *feat = node_tensor(client, "paper", "feat");
@@ -128,7 +127,6 @@ static void *churn(void *argument)
 	return NULL;
 }
 
-/* Several threads allocate and free buffers while engines use others. */
 static void buffers_come_and_go(void **state)
 {
 	(void)state;
@@ -173,7 +171,6 @@ static void shortage_leaves_no_engine_with_a_buffer(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* All batches of an epoch arrive in a few registrations per engine, made once. */
 static void mini_batches_are_registered_seldom(void **state)
 {
 	(void)state;
@@ -189,7 +186,6 @@ static void mini_batches_are_registered_seldom(void **state)
 	gw_client_close(client);
 }
 
-/* Returns the bytes of address space. */
 static uint64_t mapped_bytes(void)
 {
 	uint64_t pages = 0;

@@ -194,7 +194,6 @@ static void ask_copies(struct gw_client *client, bool longest, struct results *r
 	}
 }
 
-/* A tensor of the type's nodes goes to disk and back. */
 static void ask_checkpoint(struct gw_client *client, bool longest, struct results *results, const char *folder)
 {
 	char name[GW_TENSOR_NAME_MAX + 1] = {0};

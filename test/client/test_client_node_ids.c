@@ -15,7 +15,7 @@
 #include "protocol/ops.h"
 #include "test/support/client_setup.h"
 #include "tools/builder/builder.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 
 #define AUTHORS (SETUP_SCALE / 2)
 
@@ -179,9 +179,8 @@ static void faults(void **state)
 		ids = (struct gw_orig_ids){
 			.count = 4, .offsets = (const uint64_t[]){0, 7, 10, 11, 15}, .bytes = "paper-0007\t\nxyz"};
 		expect(gw_node_ids(client, paper, &ids, found, NULL), GW_NOT_FOUND,
-		       "4 of 4 original ids belong to no node of type paper: \"paper-0\" (position 0), \"007\" "
-		       "(position "
-		       "1), \"?\" (position 2), ...");
+		       "4 of 4 original ids belong to no node of type paper: "
+		       "\"paper-0\" (position 0), \"007\" (position 1), \"?\" (position 2), ...");
 		ids.offsets = (const uint64_t[]){0, 7, 6, 11, 15};
 		expect(gw_node_ids(client, paper, &ids, found, NULL), GW_INVALID, "descend at position 1");
 		ids.offsets = (const uint64_t[]){7, 6, 10, 11, 15};
@@ -191,8 +190,8 @@ static void faults(void **state)
 		const int64_t numbers[] = {7, 17, -3, INT64_MAX, 8};
 		ids = (struct gw_orig_ids){.count = 5, .dtype = GW_INT64, .numbers = numbers};
 		expect(gw_node_ids(client, author, &ids, found, NULL), GW_NOT_FOUND,
-		       "3 of 5 original ids belong to no node of type author: -3 (position 2), 9223372036854775807 "
-		       "(position 3), 8 (position 4)");
+		       "3 of 5 original ids belong to no node of type author: "
+		       "-3 (position 2), 9223372036854775807 (position 3), 8 (position 4)");
 		expect(gw_node_ids(client, paper, &ids, found, NULL), GW_INVALID,
 		       "are texts, and the call has integers");
 		ids.dtype = GW_UINT64;
@@ -327,7 +326,6 @@ static void a_lie_is_refused(void **state)
 	setup_end(&setup);
 }
 
-/* A server that does not have the request yet says so in one line, and serves everything else. */
 static void a_server_without_the_request(void **state)
 {
 	(void)state;

@@ -72,7 +72,6 @@ __attribute__((no_sanitize_thread)) static uint64_t swap_offset(const struct gw_
 	return before;
 }
 
-/* Asks about a node while its range is [begin, end). */
 static gw_status ask_range(struct gw_client *client, const struct question *question, const struct gw_part *part,
 			   uint64_t row, uint64_t begin, uint64_t end, uint64_t *length)
 {

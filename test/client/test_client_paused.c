@@ -48,7 +48,7 @@ static gw_status sample(struct gw_client *client, const struct gw_sample_spec *s
 	return GW_OK;
 }
 
-/* The digests, from a client without servers. */
+/* A client without servers computes them. */
 static void expect_all(struct trainer *self)
 {
 	struct gw_client_options options = {.part_config = paused_fixture.folder, .threads = 1};
@@ -227,7 +227,6 @@ static int train(uint32_t number)
 	return atomic_load(&self->told->failed);
 }
 
-/* Waits until each kind has run that many more times, or has failed. */
 static void wait_for_more(const struct told *told, uint32_t more)
 {
 	uint32_t begun[KINDS];

@@ -74,7 +74,7 @@ static void lost_servers_are_found_out(void **state)
 	paused_end_servers(servers, 0);
 }
 
-/* Creates a tensor of ones, as the only client of its job, and reads it until it ends. */
+/* As the only client of its job. */
 static int keep_a_tensor(uint32_t number)
 {
 	static float ones[ROWS * COLUMNS], row[COLUMNS];

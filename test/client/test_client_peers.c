@@ -19,7 +19,7 @@
 #include "protocol/ops.h"
 #include "test/support/line.h"
 #include "test/support/must.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 #include "transport/tcp/wire.h"
 
 /* --- Servers that are stuck. --- */
@@ -203,7 +203,6 @@ static void *run_trickle(void *argument)
 	return NULL;
 }
 
-/* The relay passes `step` bytes of answers at a time. */
 static gw_status sample_by_trickle(struct line *line, const struct gw_sample_spec *spec, uint64_t n, int64_t step,
 				   uint64_t *took_ms)
 {
@@ -400,8 +399,8 @@ static void a_batch_that_is_not_there_yet_is_not_lost(void **state)
 	line_end(&line);
 }
 
-/* Takes the batches of an epoch. Before batch `at` the server stops to answer, and after the first error it answers
- * again. Returns the number of errors. */
+/* Before batch `at` the server stops to answer, and after the first error it answers again. Returns the number of
+ * errors. */
 static uint32_t epoch_over_an_outage(struct line *line, struct gw_loader *loader, const uint64_t *digests,
 				     uint32_t steps, uint32_t at, bool cut)
 {

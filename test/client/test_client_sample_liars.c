@@ -15,7 +15,7 @@
 #include "test/support/every_second.h"
 #include "test/support/hop_ask.h"
 #include "test/support/must.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 
 #define NODES 40
 #define NONE  UINT32_MAX

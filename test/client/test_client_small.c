@@ -152,8 +152,7 @@ static void fanouts_of_nothing_leave_the_seeds(struct three *three)
 	gw_minibatch_release(batch);
 }
 
-/* A fanout above every degree takes all edges, with the same bytes. */
-static void the_largest_fanout_is_all(struct three *three)
+static void a_fanout_above_every_degree_is_all(struct three *three)
 {
 	int32_t most[2 * GW_FIXTURE_ETYPES], all[2 * GW_FIXTURE_ETYPES];
 	static const int64_t seeds[] = {1, 0, 3, 299, 17};
@@ -190,7 +189,6 @@ static void the_most_hops_are_sampled(struct three *three)
 	expect_of_all(three, &spec, seeds, 5, GW_RANGE, "65 hops: 1 to 64");
 }
 
-/* A type without edges has an empty block. */
 static void a_type_without_edges_has_seeds(struct three *three, const int32_t *fanouts)
 {
 	static const int64_t seeds[] = {2, 0};
@@ -302,7 +300,7 @@ static void what_is_no_name_is_named(struct three *three)
 	}
 }
 
-/* Batches with one seed, and most with one edge: each fetch has the row of its id. */
+/* Batches with one seed, and most with one edge. */
 static void one_row_is_fetched(struct three *three)
 {
 	static const int32_t fanouts[GW_FIXTURE_ETYPES] = {[FIXTURE_CITES] = 1};
@@ -372,7 +370,7 @@ static void ends_of_what_a_batch_may_be(void **state)
 	no_seeds_make_an_empty_batch(&three, fanouts);
 	fanouts_of_nothing_leave_the_seeds(&three);
 	the_most_hops_are_sampled(&three);
-	the_largest_fanout_is_all(&three);
+	a_fanout_above_every_degree_is_all(&three);
 	a_type_without_edges_has_seeds(&three, fanouts);
 	what_is_no_seed_is_named(&three, fanouts);
 	no_seeds_are_no_steps(&three, fanouts);
@@ -396,7 +394,6 @@ static void write_ids(struct gw_writer *writer, uint32_t part, const struct gw_n
 	assert_int_equal(gw_writer_array(writer, part, "node/thing/feat", GW_FLOAT32, 1, &rows, values), GW_OK);
 }
 
-/* Isolated nodes, and a type without nodes. */
 static void write_bare(const char *folder, uint32_t parts, uint32_t etypes)
 {
 	struct gw_graph_meta *meta;

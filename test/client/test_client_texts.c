@@ -125,7 +125,6 @@ static void every_transport(void **state)
 	}
 }
 
-/* The same from mapped memory, for one part and for all. */
 static void mapped(void **state)
 {
 	(void)state;

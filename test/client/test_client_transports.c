@@ -66,8 +66,7 @@ static struct gw_client *open_by(const char *transport, uint32_t threads)
 	return open_client(&options);
 }
 
-/* Runs epochs until the client reaches every part over this transport. Attempts at RDMA are seconds apart, and a slow
- * machine needs several. */
+/* Attempts at RDMA are seconds apart, and a slow machine needs several. */
 static void run_until(struct gw_client *client, const char *transport)
 {
 	uint64_t end_ns = gw_now_ns() + COMING_NS;
@@ -116,7 +115,7 @@ static void without_rdma(struct gw_client *client)
 	restart(1, NULL);
 }
 
-/* A server that restarts without RDMA is read over TCP; when it restarts with RDMA, over RDMA again. */
+/* Without RDMA the server is read over TCP. */
 static void servers_come_back_with_other_transports(void **state)
 {
 	(void)state;
@@ -135,7 +134,7 @@ static void servers_come_back_with_other_transports(void **state)
 	gw_client_close(client);
 }
 
-/* RDMA is lost while TCP works: mini-batches continue over TCP, and over RDMA after a pause. */
+/* RDMA is lost while TCP works. After a pause the client uses RDMA again. */
 static void rdma_is_lost_in_mid_batch(void **state)
 {
 	(void)state;

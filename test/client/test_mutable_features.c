@@ -42,7 +42,6 @@ static void end(struct setup *setup)
 	cluster_serve_mutable(NULL);
 }
 
-/* All rows of a feature; the caller frees them. */
 static void *read_rows(struct gw_client *client, const struct gw_tensor *tensor)
 {
 	uint64_t n = tensor->shape[0];

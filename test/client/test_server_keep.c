@@ -51,7 +51,7 @@ static void finish(struct setup *setup)
 	setup_end(setup);
 }
 
-/* A new client maps the server's memory, and reads the same bytes as an earlier client. */
+/* It reads the same bytes as an earlier client. */
 static void expect_found(struct setup *setup)
 {
 	struct gw_client_options options = {
@@ -65,7 +65,6 @@ static void expect_found(struct setup *setup)
 	gw_client_close(client);
 }
 
-/* A second server of the part is refused, and names the first. */
 static void expect_guarded(const struct setup *setup)
 {
 	struct gw_server_options options = setup->cluster.servers[0]->options;
@@ -74,7 +73,7 @@ static void expect_guarded(const struct setup *setup)
 	expect(gw_server_start(&options, &second), GW_BUSY, "serves part 0");
 }
 
-/* Finds the file of the folder whose name begins so. Returns how many files the folder has. */
+/* Returns how many files the folder has. */
 static uint32_t list_files(const char *prefix, char path[GW_RUNTIME_PATH_MAX + 300])
 {
 	uint32_t count = 0;

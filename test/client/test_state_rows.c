@@ -45,7 +45,6 @@ static const struct gw_tensor *create(struct gw_client *client, enum gw_placemen
 	return tensor;
 }
 
-/* Reads the array of all rows, out of order and some twice. */
 static void check_state(struct gw_client *client, const struct gw_tensor *tensor, const char *array, uint64_t columns,
 			const float *expected)
 {

@@ -69,8 +69,7 @@ static uint32_t count_tensors(struct gw_client *client)
 	return count;
 }
 
-/* The server has applied the call, and the connection is lost before the answer arrives. again: another client has
- * created the tensor since. */
+/* The connection is lost before the answer arrives. again: another client has created the tensor since. */
 static void end_over_a_cut_link(gw_status (*end)(struct cut *cut), bool again)
 {
 	struct cut cut = {.end = end};

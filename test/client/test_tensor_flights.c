@@ -14,7 +14,7 @@
 #include "test/support/client_setup.h"
 #include "test/support/must.h"
 #include "test/support/relay.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 
 #define COLUMNS   400 /* of a long call */
 #define FLIGHTS   60

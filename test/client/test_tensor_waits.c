@@ -12,7 +12,7 @@
 
 #include "core/errors/log.h"
 #include "test/support/striped.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 
 #define PARTS 3
 #define SLOW  1 /* the part that does not finish */

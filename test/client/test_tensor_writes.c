@@ -224,7 +224,7 @@ static void links_that_are_cut_change_nothing(void **state)
 
 /* --- Many. --- */
 
-/* The number-th write: it adds to a row, or sometimes overwrites it. */
+/* It adds to a row, or sometimes overwrites it. */
 static gw_status write_one(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *id,
 			   const float *row, uint32_t number, struct gw_ticket **ticket)
 {
@@ -309,8 +309,8 @@ static void expect_long(struct gw_client *client, const struct gw_tensor *tensor
 	free(ids);
 }
 
-/* Rows of 640 KB: written, trained, and trained by more gradients than one request carries. */
-static void long_rows_of(struct gw_client *client)
+/* By more gradients than one request carries. */
+static void train_rows_of_640_kb(struct gw_client *client)
 {
 	enum { N = 5, MANY = 20, ELEMENTS = LONG / sizeof(float) };
 	struct gw_tensor_spec spec = {
@@ -362,8 +362,8 @@ static void long_rows_of(struct gw_client *client)
 	free(expected);
 }
 
-/* The longest rows possible, of a type whose gradients are twice as long. */
-static void longest_rows_of(struct gw_client *client)
+/* Of a type whose gradients are twice as long. */
+static void train_longest_rows(struct gw_client *client)
 {
 	enum { N = 3, ELEMENTS = GW_TENSOR_ROW_BYTES_MAX / sizeof(uint16_t) };
 	struct gw_tensor_spec spec = {
@@ -401,10 +401,10 @@ static void rows_may_be_longer_than_pieces(void **state)
 		if (!has_way(&ways[w]))
 			continue;
 		struct gw_client *client = open_way(&setup, &ways[w]);
-		long_rows_of(client);
+		train_rows_of_640_kb(client);
 		bool longest = w % 3 == 1 || gw_many_step() == 1; /* epoll and RDMA suffice for the thread sanitizer */
 		if (longest)
-			longest_rows_of(client);
+			train_longest_rows(client);
 		must(gw_tensor_end_job(client, NULL, &ended));
 		assert_int_equal(ended, longest ? 3 : 2);
 		gw_client_close(client);

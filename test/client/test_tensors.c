@@ -103,7 +103,6 @@ static void check_rows(struct gw_client *client, const struct gw_tensor *tensor,
 	free(rows);
 }
 
-/* The same updates over every transport; the oracle applies them one after another. */
 static void write_rows(struct gw_client *client, const struct gw_tensor *tensor, float *expected)
 {
 	struct gw_ticket *tickets[CALLS];
@@ -338,7 +337,6 @@ static uint64_t count_pulls(void)
 	return pulls;
 }
 
-/* An engine that has opened the rows' regions sends no requests for rows. */
 static void rows_are_read_one_sided(void **state)
 {
 	(void)state;
@@ -371,7 +369,7 @@ struct reader {
 	char text[256]; /* the first error */
 };
 
-/* Reads the tensor while it exists, and a feature, which always exists. */
+/* A feature exists always. */
 static void *read_what_is_deleted(void *argument)
 {
 	struct reader *self = argument;

@@ -117,8 +117,7 @@ static uint64_t original_of(const void *context, uint64_t row)
 	return ((const struct beginning *)context)[row].original;
 }
 
-/* Each row depends on its original id only, not on its id. */
-static void check_beginnings(const struct gw_tensor_spec *spec, const struct beginning *rows, uint64_t n)
+static void check_original_ids_decide(const struct gw_tensor_spec *spec, const struct beginning *rows, uint64_t n)
 {
 	const struct gw_row_initial initial = {.how = spec->initial,
 					       .low = spec->low,
@@ -160,7 +159,7 @@ static uint64_t read_beginnings(uint32_t parts, enum gw_placement placement, con
 	read_originals(client, &spec, ids, n, *out);
 	for (uint64_t i = 0; i < n; i++)
 		must(gw_gather(client, tensor, &ids[i], 1, (*out)[i].row));
-	check_beginnings(&spec, *out, n);
+	check_original_ids_decide(&spec, *out, n);
 	qsort(*out, n, sizeof(**out), compare_beginnings);
 	free(ids);
 	gw_client_close(client);
@@ -243,7 +242,6 @@ static uint64_t requests_of(const struct cluster *cluster)
 	return counters.requests;
 }
 
-/* A job's shards on all servers. */
 static uint32_t shards_of(const struct cluster *cluster, const char *job)
 {
 	struct gw_tensor_listed listed[4];

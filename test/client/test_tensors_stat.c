@@ -161,7 +161,6 @@ static void threads_count_what_they_read(void **state)
 
 #define SEVERAL 5
 
-/* Each tensor's counts are reported in time, though others are counted meanwhile. */
 static void reads_are_reported_in_turn(void **state)
 {
 	(void)state;
@@ -197,7 +196,7 @@ static void reads_are_reported_in_turn(void **state)
 
 #define MANY ((int)GW_TENSOR_READS_MAX + 6)
 
-/* A client that closes reports all tensors, also more than one call carries. */
+/* More tensors than one call carries. */
 static void all_reads_are_reported_at_close(void **state)
 {
 	(void)state;

@@ -55,7 +55,7 @@ static void no_process_and_silent_process(void **state)
 	close(fd);
 }
 
-/* Each cause has its own text and command. The doctor advises to start a server only if no process listens. */
+/* The doctor advises to start a server only if no process listens. */
 static void expect_cause(const struct asking *asking, const char *cause, const char *fix)
 {
 	const struct gw_doctor_finding *finding = doctor_answer(asking, "", GW_DOCTOR_PROBLEM, cause);
@@ -64,7 +64,6 @@ static void expect_cause(const struct asking *asking, const char *cause, const c
 		fail_msg("\"%s\" is no remedy for \"%s\"", finding->fix, finding->value);
 }
 
-/* A path that passes the first bytes of every connection and loses long answers, like one that drops large packets. */
 static void a_path_that_loses_long_answers(void **state)
 {
 	(void)state;
@@ -103,7 +102,7 @@ static void *be_other_program(void *argument)
 {
 	const struct program *program = argument;
 	for (int fd; (fd = gw_fake_accept(program->listener)) >= 0; close(fd)) {
-		const struct wire_challenge challenge = {.magic = WIRE_MAGIC, .version = program->version};
+		const struct wire_challenge challenge = {.versions = {WIRE_MAGIC, program->version, program->version}};
 		struct wire_header header;
 		uint8_t body[256];
 		if (!program->version)
@@ -115,7 +114,7 @@ static void *be_other_program(void *argument)
 	return NULL;
 }
 
-/* Completes the hello, and closes at the first read. RDMA begins with the same hello. */
+/* RDMA begins with the same hello. */
 static void *lie(void *argument)
 {
 	const struct program *liar = argument;

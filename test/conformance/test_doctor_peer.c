@@ -15,8 +15,8 @@
 #include "test/support/doctor_ask.h"
 #include "test/support/doctor_host.h"
 #include "test/support/transport_bed.h"
-#include "transport/replay_cache.h"
-#include "transport/service_private.h"
+#include "transport/service/replay_cache.h"
+#include "transport/service/service_backend.h"
 
 #define BYTES (256u << 10)
 
@@ -31,9 +31,7 @@ static struct gw_doctor_reader *open_reader(const struct bed *bed, uint32_t row_
 	return reader;
 }
 
-/* Every row of the sample is somewhere in the server's memory, and the sample has the first and the last row. A second
- * sample is the same. */
-static void a_sample_is_the_servers_bytes(void **state)
+static void a_sample_is_the_servers_bytes_and_repeats(void **state)
 {
 	const struct bed_options options = {.bytes = BYTES};
 	static uint8_t sample[GW_DOCTOR_SAMPLE_BYTES], again[GW_DOCTOR_SAMPLE_BYTES];
@@ -351,7 +349,7 @@ static void servers_are_hosts_and_ports(void **state)
 		assert_int_equal(gw_doctor_server_check(bad[i]), GW_INVALID);
 }
 
-/* Each allocation of the client fails in turn. Meanwhile the bed's server is idle, or is another process. */
+/* The bed's server is idle, or is another process. */
 static void short_memory_is_an_error(void **state)
 {
 	(void)state;
@@ -369,7 +367,7 @@ static void short_memory_is_an_error(void **state)
 int main(void)
 {
 	const struct bed_test tests[] = {
-		{BED_TEST(a_sample_is_the_servers_bytes)},
+		{BED_TEST(a_sample_is_the_servers_bytes_and_repeats)},
 		{BED_TEST(figures_make_sense)},
 		{BED_TEST(a_small_region_is_read_whole)},
 		{BED_TEST(a_silent_server_ends_at_the_deadline)},

@@ -1,6 +1,6 @@
 /* Every kind of sampling: its picks are the same bytes by every driver, whatever the parts, the length of the runs and
- * the threads. The kinds are those of the table (sampler/kinds.c) and one of this test (test/support/every_second.h);
- * a new kind is tested here as soon as it has its row.
+ * the threads. The kinds are those of the table (sampler/kinds/kinds.c) and one of this test
+ * (test/support/every_second.h); a new kind is tested here as soon as it has its row.
  *
  *   memory driver, one run after another ─┬─ runs of other lengths, some with a bound of their entries
  *                                         ├─ rounds, their entries in unaligned copies
@@ -16,9 +16,9 @@
 
 #include "core/graph/alias.h"
 #include "core/numbers/rng.h"
+#include "sampler/blocks/relabel.h"
 #include "sampler/picks.h"
 #include "sampler/picks_rounds.h"
-#include "sampler/relabel.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/every_second.h"
 #include "test/support/slow_sample.h"
@@ -252,7 +252,6 @@ static void compare_picks(const struct gw_picks *a, const struct gw_picks *b, bo
 
 static struct columned whole, narrow, mixed; /* one part; the same in other widths; the same in several parts */
 
-/* The picks of a variant from the whole graph, in one call. */
 static struct gw_picks expected_picks(const struct variant *variant)
 {
 	struct gw_picks one = {0}, all = {0};

@@ -46,7 +46,7 @@ static void start(struct scene *scene, const char *part_config, const char *key_
 	scene->address.port = scene->server->listener->address.port;
 }
 
-/* Runs a command. Drops its stdout and keeps its stderr in `said`. */
+/* Drops its stdout and keeps its stderr in `said`. */
 static int run(struct scene *scene, const char *const *more)
 {
 	char command[] = "graphwire epoch", word[ARGUMENTS_MAX][256], *argv[ARGUMENTS_MAX + 1] = {command};
@@ -89,8 +89,7 @@ static int stream(struct scene *scene, const char *const *more)
 	return run(scene, list);
 }
 
-/* Checks the last line on stderr, which is the error. */
-static void expect_said(const struct scene *scene, int status, const char *cause)
+static void expect_last_line(const struct scene *scene, int status, const char *cause)
 {
 	const char *line = scene->said;
 	for (const char *end = strchr(line, '\n'); end && end[1]; end = strchr(line, '\n'))
@@ -175,7 +174,7 @@ static void expect_fate(struct scene *scene, const char *part_config, const char
 	pthread_join(fate.thread, NULL);
 	gw_server_end(scene->server, 0);
 	start(scene, scene->fixture.folder, scene->key_file[0]);
-	expect_said(scene, status, cause);
+	expect_last_line(scene, status, cause);
 }
 
 static void another_key(void **state)
@@ -207,7 +206,7 @@ static void a_deadline(void **state)
 	relay_hold_after(&scene->relay, scene->epoch_bytes * 3 / 4);
 	int status = stream(scene, more);
 	relay_pass(&scene->relay);
-	expect_said(scene, status, "not done within the operation's deadline of 1500 ms");
+	expect_last_line(scene, status, "not done within the operation's deadline of 1500 ms");
 }
 
 /* --- Causes outside the server. --- */
@@ -228,7 +227,7 @@ static void bytes_that_were_altered(void **state)
 	alter(byte, feat);
 	int status = stream(scene, more);
 	alter(byte, feat);
-	expect_said(scene, status, "differ");
+	expect_last_line(scene, status, "differ");
 }
 
 static void flip_a_byte(const struct scene *scene)
@@ -252,10 +251,10 @@ static void a_damaged_part(void **state)
 	flip_a_byte(scene);
 	int status = stream(scene, more);
 	flip_a_byte(scene);
-	expect_said(scene, status, "feat.npy");
+	expect_last_line(scene, status, "feat.npy");
 }
 
-/* Wherever memory runs out, the error says so. No server runs meanwhile, since its threads share the allocator. */
+/* No server runs meanwhile, since its threads share the allocator. */
 static void memory(void **state)
 {
 	struct scene *scene = *state;
@@ -270,7 +269,7 @@ static void memory(void **state)
 		gw_fault_end();
 		if (status == 0)
 			continue;
-		expect_said(scene, status, "memory");
+		expect_last_line(scene, status, "memory");
 		refused++;
 	}
 	start(scene, scene->fixture.folder, scene->key_file[0]);

@@ -44,7 +44,6 @@ static const uint8_t *parse(const struct server_bed *bed, const struct gw_comple
 	return numbers;
 }
 
-/* Makes pairs: ends of edges, and random ones. */
 static void make_pairs(const struct server_bed *bed, uint32_t etype, uint64_t *numbers)
 {
 	const struct gw_graph_meta *meta = bed->fixture.schema;
@@ -96,8 +95,7 @@ static void check_ends_and_counts(const struct server_bed *bed, uint32_t etype)
 	}
 }
 
-/* Fetches the ids of all pairs, repeatedly, with room for `room` positions in a reply. */
-static void check_ids(const struct server_bed *bed, uint32_t etype, uint32_t room)
+static void check_ids_of_all_pairs(const struct server_bed *bed, uint32_t etype, uint32_t room)
 {
 	const struct gw_fixture_edges *edges = &bed->fixture.edges[etype];
 	uint64_t numbers[2 * QUESTIONS], from = 0, replies = 0;
@@ -140,7 +138,7 @@ static void answers_are_those_of_the_edge_list(void **state)
 		check_ends_and_counts(&bed, etype);
 		static const uint32_t rooms[] = {1, 2, 3, 7, 1000, 100000};
 		for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++)
-			check_ids(&bed, etype, rooms[i]);
+			check_ids_of_all_pairs(&bed, etype, rooms[i]);
 	}
 	gw_service_counters(bed.server->service, &counters);
 	assert_true(counters.deferred > 8); /* the handler was interrupted */

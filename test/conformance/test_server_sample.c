@@ -2,6 +2,7 @@
  * often the handler is interrupted. A client with small requests is served while others ask for millions. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "core/system/clock.h"
 #include "protocol/ops.h"
 #include "protocol/sample_call.h"
+#include "sampler/columns.h"
 #include "test/support/many.h"
 #include "test/support/server_bed.h"
 #include "test/support/transport_bed.h"
@@ -19,7 +21,6 @@
 #define REPLY_BYTES_MAX (16u << 20)
 #define SLICE_WORK      8192u /* as in server/answer_sample.c */
 
-/* Makes a request's bytes: random rows, every seventh of them row `hub`. */
 static uint8_t *make_call(struct gw_sample_call head, uint32_t rows_max, size_t *bytes)
 {
 	*bytes = sizeof(head) + head.row_count * 4ull;
@@ -121,7 +122,6 @@ static void answers_do_not_depend_on_slices(void **state)
 	server_bed_end(&bed);
 }
 
-/* The row with the longest list, and its degree. */
 static uint32_t longest_list(const struct gw_adjacency *adjacency, uint64_t *degree)
 {
 	uint32_t longest = 0;
@@ -137,6 +137,70 @@ static uint32_t longest_list(const struct gw_adjacency *adjacency, uint64_t *deg
 	return longest;
 }
 
+static gw_status ask_for_columns(const struct server_bed *bed, struct gw_sample_call head,
+				 const struct gw_sample_column *columns, uint32_t count, char *text)
+{
+	static const uint32_t rows[] = {0, 1};
+	struct gw_sample_arrays arrays = {.rows = rows};
+	uint8_t call[2048];
+	head.sampler_version = GW_SAMPLER_VERSION;
+	head.fanout = 2;
+	head.row_count = 2;
+	head.reply_bytes_max = 1u << 20;
+	for (uint32_t i = 0; i < count; i++)
+		gw_sample_call_add_column(&head, &arrays, columns[i].number, columns[i].name);
+	uint32_t bytes = (uint32_t)gw_sample_call_bytes(&head);
+	assert_true(bytes <= sizeof(call));
+	gw_sample_call_print(&head, &arrays, call);
+	assert_int_equal(gw_endpoint_request(bed->endpoint, GW_OP_SAMPLE, 0, call, bytes, GW_NO_DEADLINE, call), GW_OK);
+	struct gw_completion answer = server_bed_await(bed->group, call);
+	snprintf(text, GW_ERROR_TEXT_MAX, "%s", answer.status == GW_OK ? "" : answer.text);
+	return answer.status;
+}
+
+/* A request names exactly the columns that its kind draws with. */
+static void other_columns_are_refused(void **state)
+{
+	(void)state;
+	char longest[GW_NAME_MAX + 2], text[GW_ERROR_TEXT_MAX];
+	memset(longest, 'w', sizeof(longest) - 1);
+	longest[GW_NAME_MAX + 1] = 0;
+	const struct gw_sample_column weight = {GW_COLUMN_WEIGHT, "weight"}, time = {GW_COLUMN_TIME, "weight"};
+	const struct {
+		uint32_t kind, count;
+		struct gw_sample_column columns[2];
+		gw_status status;
+		const char *says;
+	} cases[] = {
+		{GW_KIND_UNIFORM, 0, {{0}}, GW_OK, ""},
+		{GW_KIND_WEIGHTED, 1, {weight}, GW_OK, ""},
+		{GW_KIND_UNIFORM, 1, {weight}, GW_PROTOCOL, "kind uniform with columns 0x2: it draws with 0x0"},
+		{GW_KIND_WEIGHTED, 0, {{0}}, GW_PROTOCOL, "kind weighted with columns 0x0: it draws with 0x2"},
+		{GW_KIND_WEIGHTED, 1, {time}, GW_PROTOCOL, "kind weighted with columns 0x8"},
+		{GW_KIND_WEIGHTED, 2, {weight, time}, GW_PROTOCOL, "kind weighted with columns 0xa"},
+		{GW_KIND_WEIGHTED, 1, {{GW_COLUMN_ALIAS, "weight"}}, GW_UNSUPPORTED, "column 0: this server does not"},
+		{GW_KIND_WEIGHTED, 1, {{GW_COLUMN_IDS, "weight"}}, GW_UNSUPPORTED, "column 4: this server does not"},
+		{GW_KIND_WEIGHTED, 1, {{GW_COLUMN_COUNT, "weight"}}, GW_UNSUPPORTED, "column 5: this server does not"},
+		{GW_KIND_WEIGHTED, 1, {{UINT32_MAX, "weight"}}, GW_UNSUPPORTED, "column 4294967295: this server"},
+		{GW_KIND_WEIGHTED, 1, {{GW_COLUMN_WEIGHT, "absent"}}, GW_NOT_FOUND, "no feature \"absent\""},
+		{GW_KIND_WEIGHTED, 1, {{GW_COLUMN_WEIGHT, longest}}, GW_PROTOCOL, "weight's name of 65 bytes"},
+		{77, 1, {weight}, GW_UNSUPPORTED, "kind 77: this server does not know it"},
+	};
+	struct server_bed bed;
+	server_bed_begin(&bed, 7, 300);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct gw_sample_call head = {.etype = FIXTURE_CITES, .kind = cases[i].kind};
+		assert_int_equal(ask_for_columns(&bed, head, cases[i].columns, cases[i].count, text), cases[i].status);
+		if (!strstr(text, cases[i].says))
+			fail_msg("case %zu says \"%s\"", i, text);
+	}
+	const struct gw_sample_call by_source = {
+		.etype = FIXTURE_WRITES, .kind = GW_KIND_WEIGHTED, .flags = GW_SAMPLE_BY_SOURCE};
+	assert_int_equal(ask_for_columns(&bed, by_source, &weight, 1, text), GW_UNSUPPORTED);
+	assert_non_null(strstr(text, "for out-edges: they have no columns"));
+	server_bed_end(&bed);
+}
+
 /* A draw by a weight without a table reads complete lists. Not only picks end a slice, but also the entries that they
  * have needed. */
 static void slices_end_after_so_many_entries(void **state)
@@ -149,18 +213,18 @@ static void slices_end_after_so_many_entries(void **state)
 	uint32_t answered;
 	server_bed_begin(&bed, 7, 3000);
 	const uint32_t row = longest_list(gw_part_adjacency(bed.server->part, FIXTURE_WRITES), &degree);
-	const struct gw_sample_call head = {.sampler_version = GW_SAMPLER_VERSION,
-					    .etype = FIXTURE_WRITES,
-					    .key = 5,
-					    .fanout = 1,
-					    .kind = gw_sample_weighted.number,
-					    .row_count = GW_SAMPLE_ROWS_MAX,
-					    .reply_bytes_max = UINT32_MAX,
-					    .weight_bytes = 7};
+	struct gw_sample_call head = {.sampler_version = GW_SAMPLER_VERSION,
+				      .etype = FIXTURE_WRITES,
+				      .key = 5,
+				      .fanout = 1,
+				      .kind = gw_sample_weighted.number,
+				      .row_count = GW_SAMPLE_ROWS_MAX,
+				      .reply_bytes_max = UINT32_MAX};
 	static uint32_t rows[GW_SAMPLE_ROWS_MAX];
 	for (uint32_t i = 0; i < GW_SAMPLE_ROWS_MAX; i++)
 		rows[i] = row;
-	const struct gw_sample_arrays arrays = {.weight = "orig_id", .rows = rows};
+	struct gw_sample_arrays arrays = {.rows = rows};
+	gw_sample_call_add_column(&head, &arrays, GW_COLUMN_WEIGHT, "orig_id");
 	uint32_t bytes = (uint32_t)gw_sample_call_bytes(&head);
 	uint8_t *call = malloc(bytes);
 	assert_non_null(call);
@@ -239,6 +303,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answers_do_not_depend_on_slices),
+		cmocka_unit_test(other_columns_are_refused),
 		cmocka_unit_test(slices_end_after_so_many_entries),
 		cmocka_unit_test(a_light_client_among_heavy_ones),
 	};

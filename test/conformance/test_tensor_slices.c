@@ -121,7 +121,7 @@ static uint8_t *row_of(const struct desk *desk, uint64_t number)
 	       number * gw_row_store_format(desk->shard->store)->stride;
 }
 
-/* The first element of a row; all elements of a row are equal. */
+/* All elements of a row are equal. */
 static float value_of(const struct desk *desk, uint64_t number)
 {
 	float row[COLUMNS];
@@ -190,7 +190,6 @@ static void request_push_of(struct desk *desk, uint32_t n, const struct gw_optim
 	request_rows(desk, n, gradient);
 }
 
-/* Pushes a one to each element. */
 static void request_push(struct desk *desk, uint32_t n)
 {
 	request_push_of(desk, n, &(struct gw_optimizer){.kind = GW_SGD, .rate = -1}, 1);
@@ -204,7 +203,6 @@ static void request_restore(struct desk *desk, uint32_t n)
 		request_add(desk, &(float){7}, sizeof(float));
 }
 
-/* Requests a range of rows, to save or to count them. */
 static void request_range(struct desk *desk, uint64_t first, uint32_t n)
 {
 	struct gw_tensor_range_call range = {.epoch = desk->shard->epoch, .first = first, .count = n};
@@ -217,15 +215,15 @@ static void desk_ask(struct desk *desk, uint16_t op, uint64_t sequence, uint64_t
 	must(gw_endpoint_request(desk->endpoint, op, &once, desk->request, desk->request_bytes, GW_NO_DEADLINE, desk));
 }
 
-/* Waits for `runs` deferred runs of the second client's handler. Over memory, the client's own polls run it. */
-static void await_deferred(struct desk *desk, uint64_t before, uint64_t runs)
+/* Over memory, the second client's own polls run its handler. */
+static void await_deferred_runs(struct desk *desk, uint64_t before, uint64_t runs)
 {
 	struct gw_completion completion;
 	while (counters_of(desk).deferred < before + runs)
 		assert_int_equal(gw_poll_group_poll(desk->group, &completion, 1, GW_NS_PER_MS), 0);
 }
 
-/* The same thread serves the first client, which pulls other rows, and reads. */
+/* The same thread serves the first client. */
 static void others_go_on(struct desk *desk)
 {
 	struct {
@@ -247,9 +245,9 @@ static struct gw_completion meets_the_row(struct desk *desk, uint16_t op)
 	uint64_t before = counters_of(desk).deferred;
 	desk_take(desk);
 	desk_ask(desk, op, 0, 0);
-	await_deferred(desk, before, 3);
+	await_deferred_runs(desk, before, 3);
 	others_go_on(desk);
-	await_deferred(desk, before, 5);
+	await_deferred_runs(desk, before, 5);
 	assert_int_equal(gw_poll_group_poll(desk->group, &none, 1, 0), 0);
 	desk_give(desk);
 	struct gw_completion answer = gw_bed_wait(desk->group, desk);
@@ -315,16 +313,16 @@ static void a_write_waits_for_those_before_it(void **state)
 	request_push(&desk, FEW);
 	desk_take(&desk);
 	desk_ask(&desk, GW_OP_TENSOR_PUSH, 1, window);
-	await_deferred(&desk, before, 3);
+	await_deferred_runs(&desk, before, 3);
 	while (value_of(&desk, HELD - 1) == 0)
-		await_deferred(&desk, counters_of(&desk).deferred, 1);
+		await_deferred_runs(&desk, counters_of(&desk).deferred, 1);
 
 	struct gw_once once = {2, 2, window};
 	update.call = rows_of(&desk, 1);
 	for (int c = 0; c < COLUMNS; c++)
 		update.values[c] = 9;
 	must(gw_endpoint_request(other, GW_OP_TENSOR_UPDATE, &once, &update, sizeof(update), GW_NO_DEADLINE, &update));
-	await_deferred(&desk, counters_of(&desk).deferred, 20);
+	await_deferred_runs(&desk, counters_of(&desk).deferred, 20);
 	desk_give(&desk);
 	for (int ended = 0; ended < 2;) {
 		if (gw_poll_group_poll(desk.group, &answer, 1, GW_NS_PER_MS) == 0)
@@ -366,7 +364,7 @@ static void state_that_appears_during_a_save_is_saved(void **state)
 	desk_take(&desk);
 	request_range(&desk, 0, FEW);
 	desk_ask(&desk, GW_OP_TENSOR_SAVE, 0, 0);
-	await_deferred(&desk, before, 3);
+	await_deferred_runs(&desk, before, 3);
 	assert_int_equal(gw_one_call(&desk.one, GW_OP_TENSOR_PUSH, 0, push, push_bytes).status, GW_OK);
 	desk_give(&desk);
 	expect_head_alone(gw_bed_wait(desk.group, &desk), gw_optimizer_state_floats(GW_ADAM, COLUMNS), GW_ADAM);
@@ -401,9 +399,9 @@ static void a_client_lost_in_the_middle_pushes_once(void **state)
 	request_push(&desk, FEW);
 	desk_take(&desk);
 	desk_ask(&desk, GW_OP_TENSOR_PUSH, 1, window);
-	await_deferred(&desk, before, 3);
+	await_deferred_runs(&desk, before, 3);
 	while (value_of(&desk, HELD - 1) == 0)
-		await_deferred(&desk, counters_of(&desk).deferred, 1);
+		await_deferred_runs(&desk, counters_of(&desk).deferred, 1);
 	desk_disconnect(&desk);
 	while (counters_of(&desk).calls_open)
 		pause_a_little();

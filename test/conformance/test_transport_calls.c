@@ -185,8 +185,7 @@ static void backpressure(void **state)
 	gw_one_end(&one);
 }
 
-/* Fills the receive buffer and checks that nothing changes it during a while of polling. */
-static void nothing_is_written(struct one *one)
+static void nothing_is_written_while_polling(struct one *one)
 {
 	memset(one->landing, 0xee, one->landing_bytes);
 	memset(one->expected, 0xee, one->landing_bytes);
@@ -210,14 +209,14 @@ static void deadlines(void **state)
 	gw_one_expect_failure(&one, &over, GW_DEADLINE);
 	if (network)
 		gw_bed_resume(&one.bed);
-	nothing_is_written(&one);
+	nothing_is_written_while_polling(&one);
 	/* The deadline passes at several points of the answer. */
 	for (uint64_t us = 100; us <= 12800 && network; us *= 2) {
 		struct gw_read_set set = {.cookie = &set, .deadline_ns = gw_now_ns() + us * 1000};
 		gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &whole, 1);
 		struct gw_completion completion = gw_bed_wait(one.group, &set);
 		assert_true(completion.status == GW_OK || completion.status == GW_DEADLINE);
-		nothing_is_written(&one);
+		nothing_is_written_while_polling(&one);
 	}
 	gw_one_read_works(&one);
 	if (network) {
@@ -235,13 +234,12 @@ static void deadlines(void **state)
 				 GW_OK);
 		assert_int_equal(gw_bed_wait(one.group, &one).status, GW_DEADLINE);
 		gw_bed_resume(&one.bed);
-		nothing_is_written(&one);
+		nothing_is_written_while_polling(&one);
 		gw_one_read_works(&one);
 	}
 	gw_one_end(&one);
 }
 
-/* Queued completions at every poll do not delay the check of deadlines. */
 static void deadlines_under_load(void **state)
 {
 	struct one one;
@@ -298,7 +296,7 @@ static void cancels(void **state)
 		gw_status other = gw_bed_wait(one.group, &set).status;
 		assert_true(other == GW_OK || (completion.status == GW_OK && other == GW_CANCELLED));
 		assert_memory_equal(one.landing, one.bed.memory + 9, 4096);
-		nothing_is_written(&one);
+		nothing_is_written_while_polling(&one);
 	}
 	/* A set that still waits for its last read ends too. */
 	struct gw_read_set half = {.cookie = &half, .deadline_ns = GW_NO_DEADLINE};
@@ -326,7 +324,7 @@ static void closing_cancels(void **state)
 	gw_bed_resume(&one.bed);
 	struct gw_completion completion = gw_bed_wait(one.group, &set);
 	assert_int_equal(completion.status, GW_CANCELLED);
-	nothing_is_written(&one);
+	nothing_is_written_while_polling(&one);
 	struct gw_connect_options connect = gw_bed_options(&one.bed);
 	assert_int_equal(gw_bed_connect(one.group, &connect, &one.endpoint), GW_OK);
 	gw_one_read_works(&one);

@@ -38,7 +38,7 @@ static void pause_a_little(void)
 	nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-/* Waits until the handler has run `runs` times. Over memory, the client's own polls run it. */
+/* Over memory, the client's own polls run it. */
 static void await_runs(struct one *one, struct other *other, uint32_t runs)
 {
 	struct gw_completion completion;
@@ -52,7 +52,6 @@ static gw_status ask(struct other *other, uint16_t op, uint64_t sequence, const 
 	return gw_endpoint_request(other->endpoint, op, &once, bytes, n, GW_NO_DEADLINE, other);
 }
 
-/* A server, and a client with a deferred call. */
 static void defer_begin(struct one *one, struct other *other, void **state)
 {
 	gw_one_begin(one, state, NULL, 4096);
@@ -68,7 +67,6 @@ static struct gw_service_counters counters_of(const struct one *one)
 	return counters;
 }
 
-/* Three clients have calls that do not end. The same thread still serves a client with small requests. */
 static void other_clients_are_served(void **state)
 {
 	enum { HEAVY = 3 };
@@ -109,7 +107,7 @@ static void other_clients_are_served(void **state)
 	gw_one_end(&one);
 }
 
-/* Requests of one client after a deferred call are answered after it, in order. */
+/* Also after a deferred call. */
 static void answers_keep_their_order(void **state)
 {
 	enum { BEHIND = 20 };
@@ -140,7 +138,6 @@ static void answers_keep_their_order(void **state)
 	gw_one_end(&one);
 }
 
-/* When a client leaves, its handler is not run again, and the handler's memory is freed. */
 static void a_client_leaves(void **state)
 {
 	struct one one;
@@ -216,7 +213,6 @@ static void deadlines_and_cancels(void **state)
 	gw_one_end(&one);
 }
 
-/* The listener is closed while calls are in progress. */
 static void the_service_ends(void **state)
 {
 	struct one one;
@@ -231,7 +227,7 @@ static void the_service_ends(void **state)
 	gw_one_end(&one);
 }
 
-/* A draining listener accepts nothing new. Accepted calls are answered completely before the connection ends. */
+/* Accepted calls are answered completely before the connection ends. */
 static void a_drain_ends_what_was_begun(void **state)
 {
 	struct one one;

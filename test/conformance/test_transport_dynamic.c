@@ -104,8 +104,7 @@ static void expect_row(struct one *one, const struct dynamic *dynamic, uint32_t 
 	assert_memory_equal(one->landing, payload, ROW_BYTES);
 }
 
-/* Polls until the owner got the region's memory back. */
-static void await_freed(struct one *one, struct dynamic *dynamic)
+static void await_memory_returned(struct one *one, struct dynamic *dynamic)
 {
 	struct gw_completion completion;
 	uint64_t end = gw_now_ns() + 100 * GW_NS_PER_SECOND;
@@ -184,7 +183,7 @@ static void withdrawn_regions_fail_alone(void **state)
 	expect_row(&one, &gone, 3);
 	gw_service_withdraw(one.bed.service, &gone.region);
 	gw_service_withdraw(one.bed.service, &gone.region);
-	await_freed(&one, &gone);
+	await_memory_returned(&one, &gone);
 	assert_int_equal(read_row(&one, one.endpoint, &gone.region, 3), GW_NOT_FOUND);
 	assert_int_equal(open_region(&one, one.endpoint, &gone.region), GW_NOT_FOUND);
 	expect_row(&one, &stays, 3);
@@ -233,7 +232,7 @@ static void memory_is_kept_while_a_client_can_read_it(void **state)
 		assert_int_equal(atomic_load(&dynamic.freed), 0);
 	}
 	gw_endpoint_close(other);
-	await_freed(&one, &dynamic);
+	await_memory_returned(&one, &dynamic);
 	gw_poll_group_destroy(other_group);
 	gw_one_end(&one);
 	dynamic_end(&dynamic);
@@ -269,7 +268,7 @@ static void all_places_are_usable(void **state)
 	for (uint32_t i = 0; i < MANY; i += 2)
 		gw_service_withdraw(one.bed.service, &dynamic[i].region);
 	for (uint32_t i = 0; i < MANY; i += 2)
-		await_freed(&one, &dynamic[i]);
+		await_memory_returned(&one, &dynamic[i]);
 	for (uint32_t i = 1; i < MANY; i += 2)
 		expect_row(&one, &dynamic[i], i % 5);
 	gw_one_end(&one);
@@ -318,7 +317,7 @@ struct churn {
 	_Atomic uint32_t made;
 };
 
-/* Publishes and withdraws regions: at once, or after the reader has opened them. Each frees its memory exactly once. */
+/* At once, or after the reader has opened them. Each frees its memory exactly once. */
 static void *churn_run(void *argument)
 {
 	struct churn *churn = argument;
@@ -423,7 +422,7 @@ static void withdrawn_in_the_midst_of_a_read(void **state)
 			payload_of(50 + round, i % 10, payload);
 			assert_memory_equal(landing + (uint64_t)i * ROW_BYTES, payload, ROW_BYTES);
 		}
-		await_freed(&one, &dynamic);
+		await_memory_returned(&one, &dynamic);
 		dynamic_end(&dynamic);
 		gw_one_read_works(&one);
 	}
@@ -460,7 +459,7 @@ static void opens_without_memory(void **state)
 		if (status == GW_OK)
 			expect_row(&one, &dynamic, 2);
 		gw_service_withdraw(one.bed.service, &dynamic.region);
-		await_freed(&one, &dynamic);
+		await_memory_returned(&one, &dynamic);
 		dynamic_end(&dynamic);
 	}
 	gw_one_read_works(&one);

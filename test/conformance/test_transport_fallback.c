@@ -15,7 +15,7 @@
 #include "core/system/clock.h"
 #include "test/support/sandbox.h"
 #include "test/support/transport_bed.h"
-#include "transport/tcp/driver.h"
+#include "transport/tcp/driver/driver.h"
 
 static int lines;
 static char line[1000];

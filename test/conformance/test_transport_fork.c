@@ -44,7 +44,6 @@ static void *standing_reallocate(void *old, size_t bytes)
 static const struct gw_allocator standing = {
 	.allocate = standing_allocate, .reallocate = standing_reallocate, .release = gw_midst_release};
 
-/* The receive buffer of all reads. */
 static uint8_t landing[READ_BYTES] __attribute__((aligned(4096)));
 
 /* A read may fail before all of it is posted. */
@@ -59,7 +58,6 @@ static gw_status read_once(struct gw_endpoint *endpoint, struct gw_buffer *buffe
 	return gw_bed_wait(endpoint->group, &read).status;
 }
 
-/* Connects, reads and closes. */
 static bool live(const struct bed *bed, bool may_fail)
 {
 	struct gw_poll_group *group = gw_bed_group(bed->kind);
@@ -151,7 +149,6 @@ static void a_child_forked_at_any_moment_works(void **state)
 
 /* --- Descriptors that a child has. --- */
 
-/* Forks a child that has every descriptor, and does nothing. */
 static pid_t hold_all(void)
 {
 	pid_t child = gw_bed_fork();

@@ -441,7 +441,7 @@ struct relay_run {
 	_Atomic bool armed, landed;
 };
 
-/* Posts a read and drives it once, then computes: makes no system call until the read has arrived. */
+/* Makes no system call until the read has arrived. */
 static void *arm_and_compute(void *argument)
 {
 	static const struct gw_span span = {12, 0, 64};

@@ -17,7 +17,7 @@
 #include "core/system/clock.h"
 #include "test/support/fake_peer.h"
 #include "test/support/transport_bed.h"
-#include "transport/tcp/resolve.h"
+#include "transport/tcp/client/resolve.h"
 
 #define SLOW   "slow.example"   /* 127.0.0.1, once the test releases it */
 #define NOBODY "nobody.example" /* an unknown name */

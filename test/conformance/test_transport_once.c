@@ -13,8 +13,8 @@
 #include "core/system/clock.h"
 #include "test/support/many.h"
 #include "test/support/transport_bed.h"
-#include "transport/replay_cache.h"
-#include "transport/service_private.h"
+#include "transport/service/replay_cache.h"
+#include "transport/service/service_backend.h"
 
 static void reconnect(struct one *one, uint64_t budget_ns)
 {

@@ -13,8 +13,7 @@
 
 #define LANDING_BYTES (48u << 20)
 
-/* Compares a random gather with memcpy. Compares the entire receive buffer, so bytes outside of the rows are checked
- * too. */
+/* Compares the entire receive buffer, so bytes outside of the rows are checked too. */
 static void random_gather(struct one *one, uint64_t *seed, uint32_t row_bytes, uint32_t n, bool with_rows)
 {
 	uint32_t stride = row_bytes + (gw_below(seed, 2) ? 0 : (uint32_t)gw_below(seed, 9));
@@ -244,7 +243,6 @@ static void overlapping_destinations(void **state)
 	gw_one_end(&one);
 }
 
-/* One set of several calls of both forms, over two regions. */
 static void groups_of_many_calls(void **state)
 {
 	struct one one;

@@ -167,7 +167,6 @@ static void an_idle_side_is_lost(void **state)
 	both_end(both);
 }
 
-/* A poll that waits for two silent sides keeps both sides' deadlines. */
 static void deadlines_of_either(void **state)
 {
 	const struct bed_kind *kind = *state, *other = gw_beds;

@@ -128,12 +128,12 @@ static void send_frame(int fd, uint8_t type, const void *body, uint32_t bytes)
 	assert_int_equal(send(fd, body, bytes, MSG_NOSIGNAL), bytes);
 }
 
-/* Connects, sends the hello, and returns the socket; *memory: the descriptor that arrived after the welcome. */
+/* Returns the socket; *memory: the descriptor that arrived after the welcome. */
 static int connect_by_hand(const struct gw_address *address, int *memory)
 {
 	struct wire_header header;
 	struct wire_challenge challenge;
-	struct wire_hello hello = {.magic = WIRE_MAGIC, .version = WIRE_VERSION};
+	struct wire_hello hello = {.versions = WIRE_VERSIONS};
 	uint8_t proof[WIRE_PROOF_BYTES] = {0}, bytes[8192];
 	int fd;
 	assert_int_equal(gw_shm_dial(address, &fd), GW_OK);
@@ -163,8 +163,7 @@ static void is_as_served(const uint8_t *memory)
 
 /* --- No call can write. --- */
 
-/* Tries every call that could change a file or a mapping of it. */
-static void cannot_be_changed(int fd)
+static void no_call_changes(int fd)
 {
 	static uint8_t bytes[4096];
 	uint64_t whole = BYTES;
@@ -203,7 +202,7 @@ static void no_call_writes_to(void **state, enum gw_huge_policy huge)
 	served_begin(&served, *state, huge);
 	int fd = connect_by_hand(&served.address, &memory);
 	assert_int_equal(fcntl(memory, F_GETFL) & O_ACCMODE, O_RDONLY);
-	cannot_be_changed(memory);
+	no_call_changes(memory);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", memory);
 	assert_int_not_equal(truncate(path, 0), 0);
 	/* The descriptor may be opened again, also for writing: the seals still forbid changes. */
@@ -212,13 +211,13 @@ static void no_call_writes_to(void **state, enum gw_huge_policy huge)
 		int again = open(path, ways[i] | O_CLOEXEC);
 		if (again < 0)
 			continue;
-		cannot_be_changed(again);
+		no_call_changes(again);
 		close(again);
 	}
 	snprintf(path, sizeof(path), "/proc/%ld/fd/%d", (long)getpid(), memory);
 	int other = open(path, O_RDWR | O_CLOEXEC);
 	if (other >= 0)
-		cannot_be_changed(other);
+		no_call_changes(other);
 	close(other);
 	uint8_t *mapped = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, memory, 0);
 	assert_ptr_not_equal(mapped, MAP_FAILED);
@@ -346,7 +345,7 @@ static void lie_to(int listener, enum lie lie)
 	struct wire_header header;
 	struct wire_hello hello;
 	uint8_t proof[WIRE_PROOF_BYTES];
-	struct wire_challenge challenge = {.magic = WIRE_MAGIC, .version = WIRE_VERSION};
+	struct wire_challenge challenge = {.versions = WIRE_VERSIONS};
 	struct {
 		struct wire_welcome head;
 		struct wire_region region;
@@ -434,7 +433,6 @@ static void die(const struct bed_kind *kind, const struct gw_address *address)
 	kill(getpid(), SIGKILL);
 }
 
-/* Sends random bytes and unwanted descriptors until the server closes the connection. */
 static void rave(const struct bed_kind *kind, const struct gw_address *address)
 {
 	(void)kind;

@@ -51,7 +51,6 @@ static void names(void **state)
 #define RACERS 6
 #define RACES  40
 
-/* Several servers ask at once for the name of a dead server. One of them gets it, and clients find it. */
 static void one_name_for_many(void **state)
 {
 	struct gw_address address = {.scheme = "shm", .host = "wanted"};

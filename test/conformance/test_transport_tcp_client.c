@@ -41,7 +41,7 @@ static void *run_stage(void *argument)
 	return NULL;
 }
 
-/* Connects to the script, and reads once if the hello succeeds. Returns the first failure, with its text in *text. */
+/* Reads once if the hello succeeds. Returns the first failure, with its text in *text. */
 static gw_status meet_within(uint64_t seconds, const struct bed_kind *kind, script_play play, uint32_t step,
 			     uint64_t liveness_ms, char *text)
 {
@@ -95,12 +95,11 @@ static bool read_question(struct script *script)
 	return good;
 }
 
-/* Plays the hello and an answer, and closes after `step` steps. */
 static bool break_off(struct script *script)
 {
 	struct wire_header header;
 	uint8_t body[256];
-	struct wire_challenge challenge = {.magic = WIRE_MAGIC, .version = WIRE_VERSION};
+	struct wire_challenge challenge = {.versions = WIRE_VERSIONS};
 	if (script->step == 0)
 		return true;
 	if (script->step == 1)
@@ -142,7 +141,6 @@ static void a_server_breaks_off_at_each_state(void **state)
 	assert_int_equal(meet(*state, break_off, 9, 0, text), GW_OK);
 }
 
-/* Sends answers that do not fit the question. */
 static bool lie(struct script *script)
 {
 	static uint8_t payload[REGION_BYTES];
@@ -206,10 +204,45 @@ static bool other_version(struct script *script)
 {
 	struct wire_header header;
 	struct wire_hello hello;
-	struct wire_challenge challenge = {.magic = WIRE_MAGIC, .version = script->step};
+	struct wire_challenge challenge = {.versions = {WIRE_MAGIC, script->step, script->step}};
 	return gw_fake_expect(script->fd, WIRE_HELLO, &header, &hello, sizeof(hello)) &&
 	       gw_fake_frame(script->fd, WIRE_CHALLENGE, 0, &challenge, 12 + script->step % 30) &&
 	       gw_fake_closed(script->fd, 60000);
+}
+
+/* The bytes by which a server of version 6 answers another version, whether it wants a key (step 1) or not. */
+static bool version_6(struct script *script)
+{
+	struct wire_header header;
+	struct wire_hello hello;
+	uint8_t challenge[56] = "WAPT-GW1\x06\0\0\0";
+	challenge[12] = (uint8_t)script->step;
+	memset(challenge + 16, 0xa5, sizeof(challenge) - 16);
+	return gw_fake_expect(script->fd, WIRE_HELLO, &header, &hello, sizeof(hello)) &&
+	       gw_fake_frame(script->fd, WIRE_CHALLENGE, 0, challenge, sizeof(challenge)) &&
+	       gw_fake_closed(script->fd, 60000);
+}
+
+/* A server of a later version, whose challenge has more bytes, and which speaks this version too. */
+static bool later_version(struct script *script)
+{
+	struct wire_header header;
+	struct wire_hello hello;
+	static uint8_t payload[REGION_BYTES];
+	uint8_t proof[WIRE_PROOF_BYTES], longer[sizeof(struct wire_challenge) + 40];
+	struct wire_challenge challenge = {.versions = {WIRE_MAGIC, WIRE_VERSION + 2, WIRE_VERSION}};
+	struct {
+		struct wire_welcome head;
+		struct wire_region region;
+	} welcome = {.head = {.parts = 1, .region_count = 1, .requests_max = 8},
+		     .region = {.bytes = REGION_BYTES, .generation = 1}};
+	memset(longer, 0xa5, sizeof(longer));
+	memcpy(longer, &challenge, sizeof(challenge));
+	return gw_fake_expect(script->fd, WIRE_HELLO, &header, &hello, sizeof(hello)) &&
+	       gw_fake_frame(script->fd, WIRE_CHALLENGE, 0, longer, sizeof(longer)) &&
+	       gw_fake_expect(script->fd, WIRE_PROOF, &header, proof, sizeof(proof)) &&
+	       gw_fake_frame(script->fd, WIRE_WELCOME, 0, &welcome, sizeof(welcome)) && read_question(script) &&
+	       gw_fake_frame(script->fd, WIRE_DATA, script->tag, payload, sizeof(payload));
 }
 
 static bool garbage(struct script *script)
@@ -233,9 +266,12 @@ static bool refuse(struct script *script)
 static void servers_of_other_kinds(void **state)
 {
 	char text[GW_ERROR_TEXT_MAX];
-	assert_int_equal(meet(*state, other_version, 7, 0, text), GW_VERSION);
-	assert_non_null(strstr(text, "version 7"));
 	assert_int_equal(meet(*state, other_version, WIRE_VERSION + 1, 0, text), GW_VERSION);
+	for (uint32_t key_wanted = 0; key_wanted < 2; key_wanted++) {
+		assert_int_equal(meet(*state, version_6, key_wanted, 0, text), GW_VERSION);
+		assert_non_null(strstr(text, "the server speaks protocol version 6, this client version"));
+	}
+	assert_int_equal(meet(*state, later_version, 0, 0, text), GW_OK);
 	for (uint32_t step = 0; step < 3; step++)
 		assert_int_equal(meet(*state, garbage, step, 0, text), GW_PROTOCOL);
 	assert_int_equal(meet(*state, refuse, 0, 0, text), GW_REFUSED);

@@ -28,7 +28,6 @@ static void ask(struct scene *scene, uint32_t i, uint32_t bytes, uint64_t deadli
 			 1);
 }
 
-/* Receives the question and makes its answer. */
 static void take_question(struct scene *scene, uint8_t seed)
 {
 	struct wire_header header;
@@ -50,8 +49,8 @@ static int mark_of(const struct scene *scene)
 	return mark;
 }
 
-/* Posts a long read and sends so much of its answer that the client sets a mark. Returns how much of the payload, which
- * is zeros, was sent. */
+/* Sends so much of a long answer that the client sets a mark. Returns how much of the payload, which is zeros, was
+ * sent. */
 static size_t begin_long(struct scene *scene)
 {
 	static const uint8_t zeros[1];
@@ -127,7 +126,7 @@ static void *do_meanwhile(void *argument)
 	return NULL;
 }
 
-/* Polls once without a timeout, while `act` runs. Returns the status of a completion, or GW_AGAIN. */
+/* Returns the status of a completion, or GW_AGAIN. */
 static gw_status poll_while(struct scene *scene, void (*act)(struct scene *scene, size_t step), size_t step)
 {
 	struct meanwhile meanwhile = {scene, syscall(SYS_gettid), act, step};

@@ -16,7 +16,8 @@
 #include "core/system/clock.h"
 #include "test/support/fake_peer.h"
 #include "test/support/transport_bed.h"
-#include "transport/tcp/client.h"
+#include "transport/tcp/client/client_private.h"
+#include "transport/tcp/socket.h"
 
 #define LONG_BYTES   300000u
 #define LONGER_BYTES 400000u
@@ -73,7 +74,7 @@ static uint64_t left(const struct scene *scene)
 	return client->in_body && client->phase == CLIENT_OPEN ? client->body_left : 1;
 }
 
-/* Whether the client would wake up: whether the descriptor that it sleeps on is readable. */
+/* The descriptor that it sleeps on is readable. */
 static bool would_wake(const struct scene *scene)
 {
 	struct tcp_driver *driver = scene->client->loop->driver;
@@ -85,7 +86,6 @@ static bool would_wake(const struct scene *scene)
 	return poll(&pollfd, 1, LIMIT_MS) == 1;
 }
 
-/* Polls the client and takes completions. */
 static void look(struct scene *scene, uint64_t timeout_ns)
 {
 	struct gw_completion completion;
@@ -160,15 +160,13 @@ static void end(struct scene *scene)
 	free(scene->stream);
 }
 
-/* Sends the stream up to the cut. */
 static void say(struct scene *scene, size_t cut)
 {
 	assert_true(gw_fake_send(scene->fd, scene->stream + scene->said, cut - scene->said));
 	scene->said = cut;
 }
 
-/* Waits until the i-th read is complete, woken only by the socket. */
-static void wait_done(struct scene *scene, uint32_t i)
+static void wait_done_by_the_socket(struct scene *scene, uint32_t i)
 {
 	for (look(scene, 0); !scene->done[i]; look(scene, 0))
 		assert_true(would_wake(scene));
@@ -234,12 +232,12 @@ static void the_mark_follows_the_answer(void **state)
 	look(&scene, 0);
 	assert_int_equal(mark_of(&scene), 1);
 	say(&scene, end_of(1));
-	wait_done(&scene, 1);
+	wait_done_by_the_socket(&scene, 1);
 	look(&scene, 0);
 	look(&scene, 0);
 	assert_int_equal(mark_of(&scene), 1);
 	say(&scene, end_of(2));
-	wait_done(&scene, 2);
+	wait_done_by_the_socket(&scene, 2);
 	check_rows(&scene);
 	end(&scene);
 }
@@ -278,7 +276,7 @@ static void dribble(const struct bed_kind *kind, const size_t *cuts, size_t n)
 		say(&scene, cut);
 		for (uint32_t read = 0; read < READS; read++)
 			if (scene.said >= end_of(read))
-				wait_done(&scene, read);
+				wait_done_by_the_socket(&scene, read);
 		look(&scene, 0);
 	}
 	check_rows(&scene);
@@ -305,12 +303,11 @@ static void a_stalled_answer_is_taken(void **state)
 	say(&scene, scene.said + 1000);
 	take(&scene, end_of(0) - scene.said);
 	say(&scene, STREAM_BYTES);
-	wait_done(&scene, 2);
+	wait_done_by_the_socket(&scene, 2);
 	check_rows(&scene);
 	end(&scene);
 }
 
-/* A server that falls silent below the mark is probed, and given up. */
 static void a_silent_server_is_given_up(void **state)
 {
 	struct scene scene;
@@ -338,7 +335,7 @@ static void the_connection_ends_below_the_mark(void **state)
 		close(scene.fd);
 		scene.fd = -1;
 		for (uint32_t i = 0; i < READS; i++) {
-			wait_done(&scene, i);
+			wait_done_by_the_socket(&scene, i);
 			assert_int_equal(scene.status[i], GW_PEER_LOST);
 		}
 		end(&scene);
@@ -352,10 +349,10 @@ static void a_read_is_cancelled_below_the_mark(void **state)
 	begin_marked(&scene, *state, 0);
 	say(&scene, scene.said + 1000);
 	gw_endpoint_cancel(scene.endpoint, &scene.reads[0]);
-	wait_done(&scene, 0);
+	wait_done_by_the_socket(&scene, 0);
 	assert_int_equal(scene.status[0], GW_CANCELLED);
 	say(&scene, STREAM_BYTES);
-	wait_done(&scene, 2);
+	wait_done_by_the_socket(&scene, 2);
 	assert_int_equal(scene.status[1], GW_OK);
 	assert_int_equal(scene.status[2], GW_OK);
 	end(&scene);

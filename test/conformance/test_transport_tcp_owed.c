@@ -14,7 +14,7 @@
 #include "test/support/alloc_fault.h"
 #include "test/support/fake_peer.h"
 #include "test/support/transport_bed.h"
-#include "transport/tcp/client.h"
+#include "transport/tcp/client/client_private.h"
 
 #define REGION (GW_REGIONS_MAX + 3)
 
@@ -71,7 +71,7 @@ static gw_status ask(struct scene *scene, uint32_t bytes)
 	return gw_endpoint_request(scene->endpoint, 1, NULL, scene->request, bytes, GW_NO_DEADLINE, scene->request);
 }
 
-/* Fills the output buffer until not even a frame of a few bytes has room. */
+/* Until not even a frame of a few bytes has room. */
 static void fill(struct scene *scene)
 {
 	struct tcp_client *client = scene->client;
@@ -84,8 +84,7 @@ static void fill(struct scene *scene)
 	assert_int_equal(status, GW_AGAIN);
 }
 
-/* The server reads all frames, up to the RELEASED. */
-static void *drain(void *argument)
+static void *drain_to_the_released(void *argument)
 {
 	struct scene *scene = argument;
 	static uint8_t bytes[1 << 16];
@@ -125,7 +124,7 @@ static void a_region_without_an_entry_is_released(void **state)
 	assert_int_equal(completion.status, GW_NO_MEMORY);
 	assert_null(gw_endpoint_region(scene.endpoint, REGION, 5));
 	assert_int_equal(scene.client->phase, CLIENT_OPEN);
-	assert_int_equal(pthread_create(&thread, NULL, drain, &scene), 0);
+	assert_int_equal(pthread_create(&thread, NULL, drain_to_the_released, &scene), 0);
 	uint64_t end_ns = gw_now_ns() + 100 * GW_NS_PER_SECOND;
 	while (scene.client->out_end && gw_now_ns() < end_ns)
 		assert_int_equal(gw_poll_group_poll(scene.group, &completion, 1, GW_NS_PER_MS), 0);

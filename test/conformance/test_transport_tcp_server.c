@@ -30,7 +30,6 @@ static void garbage_on_the_port(void **state)
 	rude_end(rude);
 }
 
-/* Each malformed frame ends its connection, with an ERROR frame. */
 static void malformed_frames(void **state)
 {
 	struct rude *rude = rude_begin(state, NULL);
@@ -110,16 +109,55 @@ static void clients_of_another_version(void **state)
 	struct rude *rude = rude_begin(state, NULL);
 	for (uint32_t n = 12; n < 400; n += 97) {
 		uint8_t body[400] = {0};
-		struct wire_hello hello = {.magic = WIRE_MAGIC, .version = 9};
+		struct wire_versions versions = {WIRE_MAGIC, 9, 8};
 		struct wire_challenge challenge;
 		struct wire_header answer;
-		memcpy(body, &hello, 12);
+		memcpy(body, &versions, n < sizeof(versions) ? n : sizeof(versions));
 		int fd = gw_fake_connect(rude->bed.address.port);
 		assert_true(gw_fake_frame(fd, WIRE_HELLO, 0, body, n));
 		assert_true(gw_fake_expect(fd, WIRE_CHALLENGE, &answer, &challenge, sizeof(challenge)));
-		assert_int_equal(challenge.version, WIRE_VERSION);
-		assert_int_equal(challenge.magic, WIRE_MAGIC);
+		assert_int_equal(challenge.versions.newest, WIRE_VERSION);
+		assert_int_equal(challenge.versions.oldest, WIRE_OLDEST);
+		assert_int_equal(challenge.versions.magic, WIRE_MAGIC);
 		assert_true(gw_fake_closed(fd, 5000));
+		close(fd);
+	}
+	/* The hello of version 6, with a key and without. */
+	for (uint8_t key_offered = 0; key_offered < 2; key_offered++) {
+		const struct wire_versions own = WIRE_VERSIONS;
+		uint8_t hello[72] = "WAPT-GW1\x06\0\0\0", challenge[56 + 8];
+		struct wire_header answer;
+		hello[12] = key_offered;
+		memset(hello + 16, 0xa5, sizeof(hello) - 16);
+		int fd = gw_fake_connect(rude->bed.address.port);
+		assert_true(gw_fake_frame(fd, WIRE_HELLO, 0, hello, sizeof(hello)));
+		assert_true(gw_fake_expect(fd, WIRE_CHALLENGE, &answer, challenge, sizeof(challenge)));
+		assert_memory_equal(challenge, &own, 12); /* what version 6 reads */
+		assert_true(gw_fake_closed(fd, 5000));
+		close(fd);
+	}
+	others_are_served(rude);
+	rude_end(rude);
+}
+
+/* A client of a later version that speaks this version too: its hello may have more bytes. */
+static void clients_of_a_later_version(void **state)
+{
+	struct rude *rude = rude_begin(state, NULL);
+	for (uint32_t more = 0; more < 400; more += 97) {
+		uint8_t body[sizeof(struct wire_hello) + 400], proof[WIRE_PROOF_BYTES] = {0};
+		struct wire_hello hello = {.versions = {WIRE_MAGIC, WIRE_VERSION + 1 + more, WIRE_VERSION}};
+		struct wire_challenge challenge;
+		struct wire_header answer;
+		static uint8_t welcome[sizeof(struct wire_welcome) + GW_REGIONS_MAX * WIRE_REGION_BYTES];
+		memset(body, 0xa5, sizeof(body));
+		memcpy(body, &hello, sizeof(hello));
+		int fd = gw_fake_connect(rude->bed.address.port);
+		assert_true(gw_fake_frame(fd, WIRE_HELLO, 0, body, sizeof(hello) + more));
+		assert_true(gw_fake_expect(fd, WIRE_CHALLENGE, &answer, &challenge, sizeof(challenge)));
+		assert_int_equal(challenge.versions.newest, WIRE_VERSION);
+		assert_true(gw_fake_frame(fd, WIRE_PROOF, 0, proof, sizeof(proof)));
+		assert_true(gw_fake_expect(fd, WIRE_WELCOME, &answer, welcome, sizeof(welcome)));
 		close(fd);
 	}
 	rude_end(rude);
@@ -208,7 +246,7 @@ static void a_client_leaves_at_each_state(void **state)
 	uint32_t large = 30000000;
 	for (uint32_t step = 0; step < 5; step++) {
 		int fd = step < 2 ? gw_fake_connect(rude->bed.address.port) : rude_enter(rude, regions);
-		struct wire_hello hello = {.magic = WIRE_MAGIC, .version = WIRE_VERSION};
+		struct wire_hello hello = {.versions = WIRE_VERSIONS};
 		uint8_t body[WIRE_REQUEST_BYTES + 4] = {0};
 		struct wire_header header = {.bytes = sizeof(body), .type = WIRE_REQUEST, .op = BED_OP_LARGE, .tag = 1};
 		memcpy(body + WIRE_REQUEST_BYTES, &large, 4);
@@ -375,6 +413,7 @@ int main(void)
 		{BED_TEST(malformed_frames)},
 		{BED_TEST(reads_out_of_range)},
 		{BED_TEST(clients_of_another_version)},
+		{BED_TEST(clients_of_a_later_version)},
 		{BED_TEST(a_slow_client)},
 		{BED_TEST(a_slow_client_of_small_replies)},
 		{BED_TEST(silent_clients)},

@@ -48,7 +48,7 @@ static gw_status wait_end(struct scene *scene)
 	return completion.status;
 }
 
-/* A thread is delayed past a deadline; the answer had arrived before. */
+/* A thread is delayed past the deadline. */
 static void an_answer_in_time_counts(void **state)
 {
 	static const uint32_t sizes[] = {0, 400, 30000}; /* the last one lands in place, its header before it */
@@ -69,7 +69,7 @@ static void an_answer_in_time_counts(void **state)
 	scene_end(scene);
 }
 
-/* Advances the clocks, as if nothing had been polled for `ns`. */
+/* As if nothing had been polled for `ns`. */
 static void let_time_pass(struct scene *scene, uint64_t ns)
 {
 	scene->client->heard_ns -= ns;
@@ -109,7 +109,6 @@ static void a_probed_server_has_time_to_answer(void **state)
 	scene_end(scene);
 }
 
-/* During a long call the server sends unasked PONGs, between any answers. */
 static void an_unasked_pong_is_a_sign_of_life(void **state)
 {
 	struct wire_header header;

@@ -29,7 +29,7 @@ int main(void)
 
 /* --- No server code runs. --- */
 
-/* User and system time of a process, in clock ticks. */
+/* User and system time. */
 static unsigned long cpu_ticks(pid_t pid)
 {
 	char path[64], conn[1024] = "";
@@ -50,7 +50,6 @@ struct served {
 	uint64_t bytes;
 };
 
-/* Runs a server in a child process: reports its address, then serves until it is killed. */
 static void serve_in_child(const struct bed_kind *kind, int out)
 {
 	struct bed bed;
@@ -183,7 +182,6 @@ static void a_queue_pair_in_error(void **state)
 	gw_one_end(&one);
 }
 
-/* Simulates an event of the device for a queue pair or its completion queue. */
 static void say(struct verbs_device *device, struct ibv_async_event event)
 {
 	pthread_mutex_lock(&gw_verbs_lock);
@@ -308,7 +306,7 @@ static void a_link_that_goes_down(void **state)
 	gw_one_end(&one);
 }
 
-/* A server that is silent for long is probed through its device, which answers: the server is busy, not lost. */
+/* Its device answers the probe. */
 static void a_busy_server_is_alive(void **state)
 {
 	struct one one;

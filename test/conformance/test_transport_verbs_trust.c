@@ -20,8 +20,7 @@ int main(void)
 
 /* --- Keys and tokens. --- */
 
-/* The key that a client gets allows reads and nothing else. */
-static void keys_do_not_write(void **state)
+static void keys_only_read(void **state)
 {
 	struct one one;
 	gw_one_begin(&one, state, NULL, 65536);
@@ -51,8 +50,7 @@ static void keys_do_not_write(void **state)
 	gw_one_end(&one);
 }
 
-/* A client without a token, or with a used one, gets no queue pair. */
-static void tokens(void **state)
+static void tokens_are_needed_and_used_once(void **state)
 {
 	struct one one;
 	gw_one_begin(&one, state, NULL, 4096);
@@ -227,7 +225,6 @@ static gw_status request_in_doubt(struct one *one, bool *in_time)
 	return status;
 }
 
-/* While the client investigates a refused key, deadlines are kept. */
 static void deadlines_in_doubt(void **state)
 {
 	struct one one;
@@ -284,8 +281,8 @@ int main(void)
 		return 0;
 	void *state = (void *)(uintptr_t)kind;
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_prestate(keys_do_not_write, state),
-		cmocka_unit_test_prestate(tokens, state),
+		cmocka_unit_test_prestate(keys_only_read, state),
+		cmocka_unit_test_prestate(tokens_are_needed_and_used_once, state),
 		cmocka_unit_test_prestate(tokens_that_are_not_used, state),
 		cmocka_unit_test_prestate(link_local_addresses, state),
 		cmocka_unit_test_prestate(refused_keys, state),

@@ -91,7 +91,7 @@ static void regions_describe_their_rows(void **state)
 	}
 }
 
-/* Reads rows into every form of destination, in random order and with repeats. Bytes between rows must not change. */
+/* In random order and with repeats. Bytes between rows must not change. */
 static void read_rows(struct one *one, uint64_t *seed, uint32_t n, int form)
 {
 	uint32_t bytes = one->region.rows.format.payload_bytes, stride = one->region.rows.format.stride;
@@ -203,7 +203,7 @@ static int torn_compare(const void *a, const void *b)
 	return left->local < right->local ? -1 : left->local > right->local;
 }
 
-/* Every third row is being written all the time. Exactly these rows are listed; the others have arrived. */
+/* Every third row is being written all the time. */
 static void torn_rows_are_listed(void **state)
 {
 	struct one one;
@@ -254,7 +254,6 @@ static void torn_rows_are_listed(void **state)
 	}
 }
 
-/* One set with reads of an immutable region and a versioned one. */
 static void sets_of_both_kinds(void **state)
 {
 	struct one one;
@@ -301,7 +300,7 @@ static void *write_rows(void *argument)
 	return NULL;
 }
 
-/* Reads one batch of random rows: all are complete, except the listed ones. Returns how many were listed. */
+/* Returns how many rows were listed as torn. */
 static uint32_t read_batch(struct one *one, uint64_t *seed, uint32_t batch)
 {
 	uint32_t row_bytes = one->region.rows.format.payload_bytes;

@@ -188,7 +188,6 @@ void fabric_connect(struct fabric_qp *a, struct fabric_qp *b)
 	b->peer = a;
 }
 
-/* Enters the queue pair among those with work, or removes it. */
 static void busy_set(struct fabric_qp *qp)
 {
 	bool busy = qp->work_begin != qp->work_end;
@@ -256,7 +255,6 @@ static enum ibv_wc_status do_send(struct fabric_qp *qp, const struct fabric_work
 	return IBV_WC_SUCCESS;
 }
 
-/* Does the next work of a queue pair. */
 static void work_do(struct fabric_qp *qp)
 {
 	struct fabric_work work = qp->works[qp->work_begin++ % qp->works_max];

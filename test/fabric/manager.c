@@ -70,7 +70,6 @@ static void event_drop(struct fabric_events *events, struct fabric_event **at)
 	free(event);
 }
 
-/* Drops the unread events of an id. */
 static void events_drop(const struct fabric_id *of)
 {
 	struct fabric_events *events = (struct fabric_events *)of->id.channel;
@@ -142,8 +141,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 	return 0;
 }
 
-/* Fails both sides' queue pairs, and sends the other side an event. */
-static void id_part(struct fabric_id *id)
+static void id_part_both_sides(struct fabric_id *id)
 {
 	struct fabric_id *peer = id->peer;
 	if (id->id.qp)
@@ -161,7 +159,7 @@ static void id_part(struct fabric_id *id)
 
 static void id_free(struct fabric_id *id)
 {
-	id_part(id);
+	id_part_both_sides(id);
 	events_drop(id);
 	if (id->listens)
 		listeners[id->port] = NULL;
@@ -169,7 +167,7 @@ static void id_free(struct fabric_id *id)
 	free(id);
 }
 
-/* Removes an unread connection request of the listener. Returns its id; NULL: no request is left. */
+/* NULL: no request is left. */
 static struct fabric_id *id_asking(const struct fabric_id *listener)
 {
 	struct fabric_events *events = (struct fabric_events *)listener->id.channel;
@@ -215,7 +213,7 @@ int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, siz
 	return 0;
 }
 
-/* Binds the id to the device, except for a wildcard address, which names no device. */
+/* A wildcard address names no device. */
 static int id_bind(struct rdma_cm_id *id, bool any)
 {
 	id->verbs = any ? NULL : fabric_context();
@@ -224,7 +222,6 @@ static int id_bind(struct rdma_cm_id *id, bool any)
 	return any || id->verbs ? 0 : -1;
 }
 
-/* Sets the source address of connections. */
 static void id_address(struct rdma_cm_id *id)
 {
 	id->route.addr.src_sin = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -295,7 +292,7 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 {
 	struct ibv_qp *qp = id->qp;
 	pthread_mutex_lock(&fabric_lock);
-	id_part((struct fabric_id *)id);
+	id_part_both_sides((struct fabric_id *)id);
 	id->qp = NULL;
 	pthread_mutex_unlock(&fabric_lock);
 	fabric_qp_destroy(qp);
@@ -388,7 +385,7 @@ int rdma_disconnect(struct rdma_cm_id *id)
 	bool connected = inside->connected;
 	if (connected) {
 		inside->connected = false;
-		id_part(inside);
+		id_part_both_sides(inside);
 		event_push(inside, RDMA_CM_EVENT_DISCONNECTED, 0, NULL, NULL);
 	}
 	pthread_mutex_unlock(&fabric_lock);

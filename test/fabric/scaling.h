@@ -5,10 +5,10 @@
 #define GW_TEST_FABRIC_SCALING_H
 
 #include "client/link/link_ops.h"
-#include "transport/tcp/client.h"
-#include "transport/tcp/server.h"
-#include "transport/verbs/endpoint.h"
-#include "transport/verbs/listener.h"
+#include "transport/tcp/client/client_private.h"
+#include "transport/tcp/server/server_private.h"
+#include "transport/verbs/endpoint_private.h"
+#include "transport/verbs/listener_private.h"
 
 /* A job. Its trainers read `remote` servers each over RDMA: all of them, or all but the one on their own host. */
 struct scaling {

@@ -18,7 +18,7 @@
 #include "test/support/client_setup.h"
 #include "test/support/transport_bed.h"
 #include "test/support/verbs_one.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 
 static const char *awaited;
 static atomic_uint heard; /* log lines that contain `awaited` */

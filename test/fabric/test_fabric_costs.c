@@ -151,7 +151,7 @@ static void expect_records(struct bill *bill, uint32_t hop, uint32_t ntype)
 	}
 }
 
-/* The table entries of weighted draws with replacement: the columns by the law in sampler/weighted.c. */
+/* The table entries of weighted draws with replacement: the columns by the law in sampler/kinds/weighted.c. */
 static void expect_table(struct bill *bill, uint32_t hop, const struct gw_block_edges *edges, uint32_t part)
 {
 	const struct gw_adjacency *lists = adjacency_of(bill, edges->etype, part);
@@ -256,7 +256,7 @@ static void costs_end(struct costs_bed *bed)
 	setup_end(&bed->setup);
 }
 
-/* Draws a mini-batch and counts. The device moves the same bytes, in at most as many reads. */
+/* The device moves the same bytes, in at most as many reads. */
 static struct gw_minibatch *sample_counted(const struct costs_bed *bed, const struct gw_sample_spec *spec, uint64_t n,
 					   struct cost *cost)
 {
@@ -274,10 +274,10 @@ static void print_cost(const char *what, const struct cost *cost, const struct b
 {
 	double picks = bill->picks ? (double)bill->picks : 1;
 	uint64_t drawn = cost->bytes - bill->records.bytes;
-	print_message("%-34s %6llu picks: %4llu round trips, %6llu ranges, %7llu bytes; without records %.2f bytes a "
-		      "pick\n",
-		      what, (unsigned long long)bill->picks, (unsigned long long)cost->sets,
-		      (unsigned long long)cost->ranges, (unsigned long long)cost->bytes, (double)drawn / picks);
+	print_message(
+		"%-34s %6llu picks: %4llu round trips, %6llu ranges, %7llu bytes; without records %.2f bytes a pick\n",
+		what, (unsigned long long)bill->picks, (unsigned long long)cost->sets, (unsigned long long)cost->ranges,
+		(unsigned long long)cost->bytes, (double)drawn / picks);
 }
 
 static void expect_cost(const struct cost *got, const struct cost *wanted)

@@ -19,7 +19,7 @@
 #include "test/fabric/fabric.h"
 #include "test/support/transport_bed.h"
 #include "test/support/verbs_one.h"
-#include "transport/tcp/server.h"
+#include "transport/tcp/server/server_private.h"
 
 #define CLIENTS_MAX 256
 #define FEW         8 /* clients that an event without a deadline may touch: itself, and neighbours in four lists */
@@ -155,7 +155,6 @@ static void many_end(struct many *many)
 	gw_one_end(&many->one);
 }
 
-/* The client that connected as the n-th. */
 static struct verbs_client *nth(const struct many *many, uint32_t n)
 {
 	struct verbs_client *client = many->cm_listener->clients;
@@ -198,7 +197,6 @@ static uint32_t tcp_deadline_of_one(struct many *many)
 	return unguard(OVER_TCP);
 }
 
-/* A request and its reply, with the server's thread at work. */
 static uint32_t request_of_one(struct many *many)
 {
 	guard();
@@ -208,7 +206,6 @@ static uint32_t request_of_one(struct many *many)
 	return unguard(OVER_RDMA);
 }
 
-/* The device reports a queue pair as failed: its client ends. */
 static uint32_t failure_of_one(struct many *many)
 {
 	struct verbs_client *client = nth(many, many->count / 3);
@@ -225,7 +222,6 @@ static uint32_t failure_of_one(struct many *many)
 	return count;
 }
 
-/* A client's TCP connection ends, and its queue pairs with it. */
 static uint32_t end_of_one(struct many *many)
 {
 	uint64_t connection = nth(many, many->count / 4)->connection;

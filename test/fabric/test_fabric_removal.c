@@ -62,7 +62,6 @@ static void published_begin(struct published *published, struct one *one, bool o
 	assert_int_equal(gw_bed_wait(one->group, published).status, GW_OK);
 }
 
-/* Reads all rows, more than can be in flight at once. Returns the status of the set. */
 static gw_status published_read(struct published *published, struct one *one)
 {
 	static uint64_t remote[ROWS];
@@ -128,7 +127,7 @@ static void *remove_device(void *nothing)
 	return nothing;
 }
 
-/* Removes the device while rows are read. Regions withdrawn before or afterwards are still freed. */
+/* Regions withdrawn before or afterwards are still freed. */
 static void regions_survive_their_device(void **state)
 {
 	for (int round = 0; round < 3; round++) {

@@ -117,7 +117,6 @@ static void scale_sample(const struct scale_bed *bed, struct gw_client *client)
 	gw_minibatch_release(batch);
 }
 
-/* A closed connection is freed when its engine is polled next. */
 static void settle(struct gw_client *client)
 {
 	for (uint32_t e = 0; e < client->engine_count; e++) {

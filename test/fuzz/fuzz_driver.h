@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "transport/tcp/tcp.h"
+#include "transport/tcp/loop.h"
 
 static bool fuzz_gone; /* the one io has been let go */
 

@@ -93,7 +93,6 @@ static void try_table(const struct gw_text *text, struct gw_table_format format,
 	gw_table_close(&table);
 }
 
-/* A matrix: refused, or every entry lies within its shape. */
 static void try_matrix(const struct gw_text *text)
 {
 	struct gw_import_file file = {.path = "input", .format = GW_FROM_TEXT};

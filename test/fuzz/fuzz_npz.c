@@ -41,7 +41,6 @@ static struct gw_npy_file bytes_array(const uint8_t *data, uint64_t count)
 				    .npy = {.dtype = GW_INT8, .ndim = 1, .shape = {count}, .data_bytes = count}};
 }
 
-/* Bytes as a matrix that has been opened: layout, how many offsets or rows, the other dimension, the arrays. */
 static void try_arrays(const uint8_t *data, size_t size)
 {
 	const struct gw_import_options options = {.build = {.quiet = true}};

@@ -5,7 +5,7 @@
 
 #include "core/system/clock.h"
 #include "test/fuzz/fuzz_driver.h"
-#include "transport/tcp/client.h"
+#include "transport/tcp/client/client_private.h"
 
 #define QUESTIONS 10
 
@@ -48,7 +48,7 @@ static bool say_hello(struct tcp_io *io)
 		struct wire_region region, rows;
 	} __attribute__((packed)) hello = {
 		.challenge_header = {.bytes = sizeof(struct wire_challenge), .type = WIRE_CHALLENGE},
-		.challenge = {.magic = WIRE_MAGIC, .version = WIRE_VERSION},
+		.challenge = {.versions = WIRE_VERSIONS},
 		.welcome_header = {.bytes = sizeof(struct wire_welcome) + 2 * sizeof(struct wire_region),
 				   .type = WIRE_WELCOME},
 		.welcome = {.region_count = 2, .requests_max = 4},

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include "test/fuzz/fuzz_driver.h"
+#include "transport/tcp/server/server.h"
 #include "transport/tcp/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -77,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		uint8_t proof[WIRE_PROOF_BYTES];
 	} __attribute__((packed)) hello = {
 		.header = {.bytes = sizeof(struct wire_hello), .type = WIRE_HELLO},
-		.hello = {.magic = WIRE_MAGIC, .version = WIRE_VERSION},
+		.hello = {.versions = WIRE_VERSIONS},
 		.proof_header = {.bytes = WIRE_PROOF_BYTES, .type = WIRE_PROOF},
 	};
 	bool open = true;

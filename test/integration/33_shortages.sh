@@ -89,7 +89,7 @@ def header(size, kind, tag=0, op=0):
     return struct.pack("<IBBHQ", size, kind, 0, op, tag)
 def enter():
     s = socket.create_connection(("127.0.0.1", port))
-    s.sendall(header(72, 1) + struct.pack("<QII32s16sQ", 0x3157472d54504157, version, 0, b"n", b"u", 0))
+    s.sendall(header(80, 1) + struct.pack("<QII32s16sQII", 0x3157472d54504157, version, version, b"n", b"u", 0, 0, 0))
     assert frame(s)[0] == 2
     s.sendall(header(32, 3) + bytes(32))
     kind, body = frame(s)

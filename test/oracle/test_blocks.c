@@ -10,9 +10,9 @@
 
 #include "core/graph/part.h"
 #include "core/numbers/rng.h"
-#include "sampler/blocks.h"
-#include "sampler/relabel.h"
-#include "sampler/wide.h"
+#include "sampler/blocks/blocks.h"
+#include "sampler/blocks/relabel.h"
+#include "sampler/lanes/wide.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/slow_sample.h"
 #include "test/support/uniform_picks.h"
@@ -53,7 +53,7 @@ static gw_status run(const struct slow_graph *graph, const struct setting *s, st
 	return status != GW_OK ? status : gw_blocks_run_memory(blocks, graph->parts, NULL);
 }
 
-/* One batch in fresh objects, compared; returns its digest. */
+/* In fresh objects; returns the batch's digest. */
 static uint64_t run_and_compare(const struct slow_graph *graph, const struct setting *s)
 {
 	struct gw_blocks *blocks;
@@ -106,8 +106,7 @@ static void fanouts_of_every_kind(void **state)
 	slow_graph_free(&graph);
 }
 
-/* The same numbering, cut into other parts, and stored in other widths: the same bytes. */
-static void parts_widths_and_maps_do_not_show(void **state)
+static void parts_widths_and_maps_give_the_same_bytes(void **state)
 {
 	(void)state;
 	static const int32_t fanouts[] = {4, 3, 0, GW_FANOUT_ALL, 2, 3, 3, 5, 2, 0, 0, 0, 40, 40, 40};
@@ -188,7 +187,6 @@ static void seeds_of_every_kind(void **state)
 	slow_graph_free(&graph);
 }
 
-/* Many batches through the same objects, large and small in turn, with failed ones between. */
 static void objects_are_reused(void **state)
 {
 	(void)state;
@@ -457,7 +455,7 @@ static void memory_shortage_is_an_error(void **state)
 	slow_graph_free(&graph);
 }
 
-/* A steady state without allocation: the second of two equal batches asks for none. */
+/* The second of two equal batches asks for no memory. */
 static void a_batch_allocates_nothing_once_grown(void **state)
 {
 	(void)state;
@@ -496,7 +494,6 @@ struct worker {
 	gw_status status;
 };
 
-/* All batches, beginning with another one in each thread. */
 static void *work(void *context)
 {
 	static const int32_t fanouts[] = {5, 7, 3, 2, 4, 4, 4, 4, 4, 4};
@@ -548,7 +545,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fanouts_of_every_kind),
-		cmocka_unit_test(parts_widths_and_maps_do_not_show),
+		cmocka_unit_test(parts_widths_and_maps_give_the_same_bytes),
 		cmocka_unit_test(vectors_do_not_show),
 		cmocka_unit_test(seeds_of_every_kind),
 		cmocka_unit_test(objects_are_reused),

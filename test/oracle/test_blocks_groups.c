@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "core/numbers/rng.h"
-#include "sampler/blocks.h"
-#include "sampler/relabel.h"
+#include "sampler/blocks/blocks.h"
+#include "sampler/blocks/relabel.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/slow_sample.h"
 #include "test/support/uniform_picks.h"
@@ -107,7 +107,6 @@ static uint64_t run_and_digest(const struct slow_graph *graph, const struct grou
 	return slow_blocks_digest(&graph->meta, objects->blocks, batch->spec.hops, batch->spec.wide_indices);
 }
 
-/* Groups, or every node once, or both; over parts, widths, maps. */
 static void batches_are_those_of_the_definition(void **state)
 {
 	(void)state;
@@ -135,7 +134,6 @@ static void batches_are_those_of_the_definition(void **state)
 	}
 }
 
-/* One object for batches in groups and without, in turn, with failed ones between. */
 static void group_zero_is_no_group(void **state)
 {
 	(void)state;

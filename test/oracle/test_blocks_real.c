@@ -10,9 +10,9 @@
 #include "core/graph/csc.h"
 #include "core/graph/part.h"
 #include "core/numbers/rng.h"
-#include "sampler/blocks.h"
-#include "sampler/relabel.h"
-#include "sampler/wide.h"
+#include "sampler/blocks/blocks.h"
+#include "sampler/blocks/relabel.h"
+#include "sampler/lanes/wide.h"
 #include "test/support/real_graphs.h"
 #include "test/support/slow_sample.h"
 

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
+#include "sampler/lanes/wide.h"
 #include "sampler/pick.h"
-#include "sampler/wide.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/chi_square.h"
 #include "test/support/slow_sample.h"

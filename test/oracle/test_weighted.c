@@ -10,13 +10,13 @@
 
 #include "core/numbers/dtype.h"
 #include "core/numbers/rng.h"
-#include "sampler/wide.h"
+#include "sampler/columns.h"
+#include "sampler/lanes/wide.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/weighted_bed.h"
 
 #define ALL GW_FANOUT_ALL
 
-/* Draws from all lists in runs of `length`, and compares with the law. */
 static void compare_with_law(const struct weighted_bed *bed, const struct gw_draw *draw, uint32_t length)
 {
 	struct weighted_driven driven = {0};
@@ -140,7 +140,6 @@ static void vectors_do_not_show_in_draws(void **state)
 	gw_vectors_set(GW_VECTORS_AUTO);
 }
 
-/* Long lists: many blocks of exact sums, and entries one by one. */
 static void long_lists_are_the_law(void **state)
 {
 	(void)state;
@@ -248,6 +247,10 @@ static void bad_weights_name_the_edge(void **state)
 {
 	(void)state;
 	const uint64_t degrees[] = {3, 100};
+	struct gw_node_type ntypes[] = {{.name = "a"}, {.name = "b"}};
+	struct gw_edge_type relation = {.name = "r", .src = 0, .dst = 1};
+	const struct gw_graph_meta meta = {.ntypes = ntypes, .etypes = &relation};
+	const struct gw_column_names names = {.meta = &meta, .of = {[GW_COLUMN_WEIGHT] = "w"}};
 	static const char named[] = "weight \"w\" of a:r:b, in the list of vertex 41: edge 60: ";
 	const float bad[] = {-1, NAN, INFINITY, -INFINITY};
 	struct weighted_driven driven = {0};
@@ -261,7 +264,7 @@ static void bad_weights_name_the_edge(void **state)
 		((float *)bed.weights)[63] = bad[i];
 		for (int32_t fanout = ALL; fanout < 110; fanout += 111) {
 			struct gw_draw draw = weighted_bed_draw(&bed, fanout == ALL ? ALL : 10, false);
-			draw.weight = "weight \"w\" of a:r:b";
+			draw.names = &names;
 			assert_int_equal(weighted_drive(&driven, &bed, &draw, 0, 2, positions), GW_RANGE);
 			assert_non_null(strstr(gw_last_error(), named));
 			bed.at_hand = true;

@@ -179,6 +179,9 @@ def test_no_name_is_known_beforehand(named, tmp_path, kind):
         watched and event == "open" and isinstance(found[0], str)) else None)
     with graphwire.open(named[1]) as graph:
         graphwire.save(graph.feature("x"), out / f"rows.{kind}", replace=True)
+        (tmp_path / f"dangling.{kind}").symlink_to(tmp_path / "absent")
+        with pytest.raises(FileExistsError, match="replace=True"):
+            graphwire.save(graph.feature("x"), tmp_path / f"dangling.{kind}")
     watched.clear()
     written = [path for path, mode in opened if path.startswith(f"{out}/") and mode & (os.O_WRONLY | os.O_RDWR)]
     assert all(os.path.dirname(path) != str(out) for path in written) and (written or kind == "parquet")

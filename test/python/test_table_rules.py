@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import subprocess
 
 import graphwire
@@ -298,3 +299,37 @@ def test_files_without_rows_among_others(tmp_path):
     assert edges_of(folder) == [("1", "2"), ("3", "4"), ("5", "6")]
     with pytest.raises(ValueError, match=r"part-0\.csv.*no rows"):
         graphwire.from_tables(tmp_path / "part-0.csv")
+
+
+@pytest.mark.parametrize("value", ["0x10", "-0X1F", "0b1", "0o7", "1_0", "1d", "5f", "--5", "+-5", "5-", "1e", "\u0663",
+                                   "0x1p3", "+5", "-0", "007", "1e3", "1E+3", "1.", ".5", "inf", "-Infinity"])
+def test_spellings_of_numbers(value, tmp_path):
+    """A value of text is a number to from_tables if it is one to the program."""
+    path, folder = tmp_path / "edges.csv", tmp_path / "tables"
+    path.write_text(f"src,dst,v\n0,1,1\n1,2,{value}\n2,0,3\n")
+    folder.mkdir()
+    words = ["--from", path, "--edge-column", "v=v", "--out", tmp_path / "out", "--quiet"]
+    done = subprocess.run([PROGRAM, "import", *words], capture_output=True, text=True)
+    tables = graphwire.from_tables(path, features=["v"])
+    if done.returncode:
+        assert f'"{value}"' in done.stderr
+        with pytest.raises(ValueError, match=re.escape(f"row 1: column v is {value!r}")):
+            tables.write(folder)
+    else:
+        tables.write(folder)
+
+
+@pytest.mark.parametrize("role, usual, odd", [
+    ("features", "1", "x"), ("features", "1.5", "1.5.2"), ("masks", "0", "yes"), ("time", "2020-01-01", "2020-13-01"),
+    ("time", "7", "yesterday")])
+def test_an_odd_value_is_named(role, usual, odd, tmp_path):
+    """One value that is no number or time makes its column text; the error names that value."""
+    path, draw = tmp_path / "edges.csv", random.Random(7)
+    for rows in (2, 3, 1000):
+        row = draw.randrange(1, rows)
+        values = ["" if role == "features" and one < row - 1 and rows > 2 else usual for one in range(rows)]
+        values[row] = odd
+        path.write_text("src,dst,v\n" + "".join(f"{one},0,{value}\n" for one, value in enumerate(values)))
+        named = re.escape(f"{path}, row {row}: column v is {odd!r}, which has another type")
+        with pytest.raises(ValueError, match=named):
+            graphwire.from_tables(path, **{role: "v" if role == "time" else ["v"]}).write(tmp_path)

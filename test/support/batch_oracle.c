@@ -31,7 +31,6 @@ static uint32_t seed_types(const struct batch_oracle *oracle)
 	return !spec->edges ? 0 : spec->edge_type_count ? spec->edge_type_count : 1;
 }
 
-/* Whether an edge is one that a positive, edge id of the type of `seeds`, excludes. */
 static bool excludes(const struct batch_oracle *oracle, const struct gw_edge_seeds *seeds, uint64_t id, uint32_t etype,
 		     uint64_t edge)
 {
@@ -46,7 +45,6 @@ static bool excludes(const struct batch_oracle *oracle, const struct gw_edge_see
 	       (seeds->exclude & GW_EXCLUDE_REVERSE_IDS && of_reverse && edge == (uint64_t)seeds->reverse_ids[id]);
 }
 
-/* Whether an edge must not be in the batch, by looking at all of its positives. */
 static bool is_excluded(const struct batch_oracle *oracle, uint32_t etype, uint64_t edge)
 {
 	for (uint32_t t = 0; t < seed_types(oracle); t++) {
@@ -59,7 +57,7 @@ static bool is_excluded(const struct batch_oracle *oracle, uint32_t etype, uint6
 	return false;
 }
 
-/* One edge type of a hop; returns how many drawn edges were excluded. */
+/* Returns how many drawn edges were excluded. */
 static uint64_t check_edges(const struct batch_oracle *oracle, uint32_t hop, const struct gw_block_edges *block)
 {
 	const struct gw_edge_type *type = type_of(oracle, block->etype);

@@ -110,7 +110,7 @@ bool gw_fake_welcome(int fd, uint64_t region_bytes)
 	struct wire_header header;
 	struct wire_hello hello;
 	uint8_t proof[WIRE_PROOF_BYTES];
-	struct wire_challenge challenge = {.magic = WIRE_MAGIC, .version = WIRE_VERSION, .incarnation = 3};
+	struct wire_challenge challenge = {.versions = WIRE_VERSIONS, .incarnation = 3};
 	struct {
 		struct wire_welcome head;
 		struct wire_region region;
@@ -125,7 +125,7 @@ bool gw_fake_welcome(int fd, uint64_t region_bytes)
 bool gw_fake_enter(int fd, struct wire_welcome *welcome, struct wire_region *regions, uint32_t regions_max)
 {
 	struct wire_header header;
-	struct wire_hello hello = {.magic = WIRE_MAGIC, .version = WIRE_VERSION, .nonce = {1}, .client_uuid = {42}};
+	struct wire_hello hello = {.versions = WIRE_VERSIONS, .nonce = {1}, .client_uuid = {42}};
 	struct wire_challenge challenge;
 	uint8_t proof[WIRE_PROOF_BYTES] = {0};
 	uint8_t body[sizeof(*welcome) + GW_REGIONS_MAX * sizeof(*regions)];

@@ -102,8 +102,7 @@ static void make_edges(struct gw_fixture *fixture, uint32_t t, uint64_t seed)
 	gw_free(rel);
 }
 
-/* written-by holds the edges of writes turned round. */
-static void make_reverse(struct gw_fixture *fixture)
+static void make_reverse_of_writes(struct gw_fixture *fixture)
 {
 	struct gw_fixture_edges *from = &fixture->edges[FIXTURE_WRITES], *to = &fixture->edges[FIXTURE_WRITTEN_BY];
 	const struct gw_graph_meta *meta = fixture->schema;
@@ -134,7 +133,7 @@ void gw_fixture_begin(struct gw_fixture *fixture, uint64_t seed, uint64_t scale,
 	snprintf(fixture->folder, sizeof(fixture->folder), "%s/graph", fixture->root);
 	make_schema(fixture, scale, parts);
 	make_edges(fixture, FIXTURE_WRITES, seed);
-	make_reverse(fixture);
+	make_reverse_of_writes(fixture);
 	make_edges(fixture, FIXTURE_CITES, seed);
 	make_edges(fixture, FIXTURE_KNOWS, seed);
 	struct gw_graph_meta *meta = fixture->schema;

@@ -35,7 +35,6 @@ static void put(struct bytes *to, uint64_t value, unsigned bytes)
 	add(to, little, bytes);
 }
 
-/* The .npy file of a member. */
 static struct bytes array_file(const struct npz_member *member)
 {
 	char header[256];

@@ -84,7 +84,6 @@ static void find_columns(struct oracle *o)
 	}
 }
 
-/* Tables of names are whole in every part. */
 static void check_names(struct oracle *o)
 {
 	const struct gw_array *array;
@@ -139,7 +138,7 @@ static struct mark *mark_nodes(struct oracle *o, uint32_t ntype)
 	return marks;
 }
 
-/* The map of a type's ids, a bijection; and within a part the order of old ids. */
+/* A bijection; within a part in the order of old ids. */
 static void map_nodes(struct oracle *o, uint32_t ntype)
 {
 	const struct gw_node_type *type = &o->out->ntypes[ntype];
@@ -202,7 +201,6 @@ static int compare_expected(const void *a, const void *b)
 	return x->tie < y->tie ? -1 : x->tie > y->tie;
 }
 
-/* The list of an old row as it should be now. */
 static struct expected *expect_list(struct oracle *o, uint32_t etype, uint64_t old_dst, uint64_t *count)
 {
 	const struct gw_edge_type *type = &o->in->etypes[etype];
@@ -223,9 +221,8 @@ static struct expected *expect_list(struct oracle *o, uint32_t etype, uint64_t o
 	return list;
 }
 
-/* Column c of the new list means what it meant in the old one. */
-static void check_alias(struct oracle *o, const char *key, uint32_t p, uint64_t begin, const struct expected *list,
-			uint64_t count, uint64_t old_begin)
+static void check_alias_means_the_same(struct oracle *o, const char *key, uint32_t p, uint64_t begin,
+				       const struct expected *list, uint64_t count, uint64_t old_begin)
 {
 	const uint32_t *now = (const uint32_t *)gw_part_array(o->part[p], key)->data + 2 * begin;
 	const uint32_t *was = (const uint32_t *)gw_part_array(o->whole, key)->data;
@@ -247,7 +244,7 @@ static void check_edge_rows(struct oracle *o, uint32_t etype, uint32_t p, uint64
 		if (!column->edge || column->type != etype)
 			continue;
 		if (column->alias)
-			check_alias(o, column->array->meta->key, p, begin, list, count, old_begin);
+			check_alias_means_the_same(o, column->array->meta->key, p, begin, list, count, old_begin);
 		if (!column->data)
 			continue;
 		for (uint64_t i = 0; i < count; i++) {
@@ -299,7 +296,6 @@ static int compare_numbers(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The out-edges of every source are the same edges as before, and lead where they did. */
 static void check_transpose(struct oracle *o, uint32_t etype)
 {
 	const struct gw_edge_type *type = &o->out->etypes[etype];
@@ -336,8 +332,7 @@ static void check_transpose(struct oracle *o, uint32_t etype)
 	}
 }
 
-/* Row `at` of an array over the parts. */
-static uint64_t load_of_parts(struct oracle *o, const char *key, uint64_t at)
+static uint64_t load_row_of_parts(struct oracle *o, const char *key, uint64_t at)
 {
 	for (uint32_t p = 0;; p++) {
 		const struct gw_array *array = gw_part_array(o->part[p], key);
@@ -347,7 +342,7 @@ static uint64_t load_of_parts(struct oracle *o, const char *key, uint64_t at)
 	}
 }
 
-/* The first edge of each original id, where no id is left out; nothing elsewhere. */
+/* Where no id is left out; nothing elsewhere. */
 static void check_inverse(struct oracle *o, uint32_t etype, bool has_ids)
 {
 	char key[KEY_ROOM], ids[KEY_ROOM];
@@ -357,7 +352,7 @@ static void check_inverse(struct oracle *o, uint32_t etype, bool has_ids)
 	uint64_t *first = malloc((edges + 1) * sizeof(*first));
 	memset(first, 0xff, (edges + 1) * sizeof(*first));
 	for (uint64_t i = 0; i < edges; i++) {
-		uint64_t id = load_of_parts(o, ids, i);
+		uint64_t id = load_row_of_parts(o, ids, i);
 		rows = id >= rows ? id + 1 : rows;
 		if (id < edges && first[id] == UINT64_MAX) {
 			first[id] = i;
@@ -370,7 +365,7 @@ static void check_inverse(struct oracle *o, uint32_t etype, bool has_ids)
 		have += gw_part_array(o->part[p], key)->rows;
 	assert_int_equal(have, there ? rows : 0);
 	for (uint64_t id = 0; there && id < rows; id++)
-		assert_int_equal(load_of_parts(o, key, id), first[id]);
+		assert_int_equal(load_row_of_parts(o, key, id), first[id]);
 	free(first);
 }
 

@@ -12,9 +12,9 @@
 #include "core/system/futex.h"
 
 #ifdef GRAPHWIRE_VERBS
-#include "transport/verbs/endpoint.h"
+#include "transport/verbs/endpoint_private.h"
 #include "transport/verbs/library.h"
-#include "transport/verbs/listener.h"
+#include "transport/verbs/listener_private.h"
 
 bool rdma_is_here(void)
 {

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "transport/service.h"
+#include "transport/service/service.h"
 
 #define BUFFER_BYTES 65536
 #define POLL_MS      2
@@ -82,7 +82,7 @@ static void take(struct relay *relay)
 	set_up(line->server);
 }
 
-/* Moves up to *room bytes; false: the connection is over. */
+/* At most *room bytes; false: the connection is over. */
 static bool move(struct way *way, int from, int to, int64_t *room)
 {
 	if (way->begin == way->end && !way->ended) {

@@ -234,7 +234,7 @@ static void batch_end(struct slow_batch *batch)
 	}
 }
 
-/* One edge type of one hop, row by row, for nodes [first, first + rows); returns its edges. */
+/* Row by row, for nodes [first, first + rows); returns their edges. */
 static uint64_t compare_edges(struct slow_batch *batch, const struct gw_block_edges *edges,
 			      const struct gw_pick_rule *rule, uint32_t etype, uint64_t first, uint64_t rows, bool wide)
 {

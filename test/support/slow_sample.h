@@ -7,7 +7,7 @@
 #define GW_TEST_SLOW_SAMPLE_H
 
 #include "core/graph/part.h"
-#include "sampler/blocks.h"
+#include "sampler/blocks/blocks.h"
 
 #define SLOW_TYPES_MAX 8
 #define SLOW_PARTS_MAX 8

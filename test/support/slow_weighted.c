@@ -143,7 +143,7 @@ static wide slow_below(struct slow_words *words, wide bound)
 	}
 }
 
-/* An exact draw; n if no weight is left. */
+/* n if no weight is left. */
 static uint64_t slow_exact(struct slow_words *words, const uint64_t *scaled, uint64_t n)
 {
 	wide total = 0, sum = 0;
@@ -173,7 +173,6 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Removes the weight of a pick, so that it is not drawn again, and notes it. */
 static void take(const struct gw_pick_rule *rule, uint64_t *scaled, uint64_t pick, uint64_t *out, uint64_t *count)
 {
 	out[(*count)++] = pick;

@@ -1,4 +1,4 @@
-/* Weighted draws done slowly and plainly, from the law at the top of sampler/weighted.c alone: what the kind is
+/* Weighted draws done slowly and plainly, from the law at the top of sampler/kinds/weighted.c alone: what the kind is
  * compared with. No code of the sampler or of core/graph is used here; words come from core/numbers/rng.h, which has
  * known answers. */
 #ifndef GW_TEST_SLOW_WEIGHTED_H

@@ -5,7 +5,7 @@
 
 #include "test/support/fake_peer.h"
 #include "test/support/transport_bed.h"
-#include "transport/tcp/client.h"
+#include "transport/tcp/client/client_private.h"
 
 #define SCENE_BYTES (1u << 20)
 #define SCENE_READS 2u

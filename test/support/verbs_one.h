@@ -4,8 +4,8 @@
 
 #include "core/system/clock.h"
 #include "test/support/transport_bed.h"
-#include "transport/verbs/endpoint.h"
-#include "transport/verbs/listener.h"
+#include "transport/verbs/endpoint_private.h"
+#include "transport/verbs/listener_private.h"
 
 static inline struct verbs_endpoint *verbs_inside(struct one *one)
 {

@@ -12,7 +12,7 @@
 #include "test/support/transport_bed.h"
 #include "test/support/verbs_card.h"
 #include "transport/reads.h"
-#include "transport/verbs/endpoint.h"
+#include "transport/verbs/endpoint_private.h"
 
 #undef ibv_reg_mr
 

@@ -150,7 +150,6 @@ static void malformed_ones_are_refused(void **state)
 	}
 }
 
-/* The longest name that fits, one byte more, and texts longer than any address. */
 static void length_is_limited(void **state)
 {
 	struct gw_address address, again;

@@ -16,7 +16,7 @@
 
 typedef unsigned __int128 wide;
 
-/* The position that a column and a word pick from a list: the definition in core/graph/alias.h. */
+/* The definition in core/graph/alias.h. */
 static uint32_t pick_by_alias(const uint32_t *list, uint32_t column, uint32_t word)
 {
 	return word < list[2 * (uint64_t)column] ? column : list[2 * (uint64_t)column + 1];

@@ -32,7 +32,6 @@ static bool is_zero(const uint8_t *memory, uint64_t bytes)
 	return bytes == 0 || (memory[0] == 0 && memcmp(memory, memory + 1, bytes - 1) == 0);
 }
 
-/* The promises of every arena, whatever its pages. */
 static void check_arena(const struct gw_arena *arena, uint64_t bytes)
 {
 	uint64_t capacity = gw_arena_bytes(arena), slice = gw_arena_slice_bytes(arena);
@@ -90,7 +89,6 @@ static void test_huge_off(void **state)
 	}
 }
 
-/* Required huge pages are all there, or the error names a command. */
 static void test_huge_required(void **state)
 {
 	(void)state;
@@ -151,8 +149,7 @@ static void test_take(void **state)
 	gw_arena_destroy(arena);
 }
 
-/* More than the machine has is refused before anything is allocated. */
-static void test_too_much(void **state)
+static void test_too_much_allocates_nothing(void **state)
 {
 	(void)state;
 	struct gw_memory memory;
@@ -222,7 +219,6 @@ static void test_memory_shortage(void **state)
 	assert_true(gw_fault_each(create_body, &options) > 0);
 }
 
-/* Leaves no descriptor and no mapping, whether it succeeds or fails. */
 static void test_leaves_nothing(void **state)
 {
 	(void)state;
@@ -382,7 +378,7 @@ int main(void)
 		cmocka_unit_test(test_huge_required),
 		cmocka_unit_test(test_shared_is_shared),
 		cmocka_unit_test(test_take),
-		cmocka_unit_test(test_too_much),
+		cmocka_unit_test(test_too_much_allocates_nothing),
 		cmocka_unit_test(test_numa),
 		cmocka_unit_test(test_spread),
 		cmocka_unit_test(test_memory_shortage),

@@ -151,7 +151,6 @@ static void test_local(void **state)
 	sched_setaffinity(0, sizeof(before), &before);
 }
 
-/* More hugetlb pages than the node's pool has: the arena is on the node anyway, or is refused with a text. */
 static void test_bound_beyond_the_pool(void **state)
 {
 	(void)state;

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "test/support/fork_midst.h"
-#include "transport/auth.h"
+#include "transport/service/auth.h"
 
 static uint8_t key[40];
 
@@ -55,7 +55,6 @@ static void every_bit_of_a_proof_counts(void **state)
 	assert_true(gw_proof_check(&auth, GW_AUTH_CLIENT, proof));
 }
 
-/* A proof is invalid for another exchange, server, client or version. */
 static void every_bit_of_the_exchange_counts(void **state)
 {
 	const struct gw_auth good = exchange();

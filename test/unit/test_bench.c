@@ -119,7 +119,7 @@ static void test_rounds(void **state)
 	gw_rounds_free(&rounds);
 }
 
-/* About `n` values around a time, bell-shaped: each is the sum of four draws. */
+/* Bell-shaped: each value is the sum of four draws. */
 static size_t add_bell(double *values, size_t count, size_t n, double time, double width)
 {
 	static uint64_t draws;
@@ -219,7 +219,6 @@ static void test_json_nowhere(void **state)
 	assert_int_equal(gw_bench_close(&bench), GW_NO_SPACE);
 }
 
-/* Several benchmarks in one process: the first creates the file, the others append to it. */
 static void test_json_of_several(void **state)
 {
 	(void)state;

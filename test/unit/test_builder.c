@@ -46,7 +46,6 @@ static struct gw_builder_edges plain(void)
 	return (struct gw_builder_edges){.count = EDGES, .src = src, .dst = dst};
 }
 
-/* The write fails with this error and leaves no file. */
 static void expect_no_graph(struct gw_builder *builder, gw_status wanted, const char *says)
 {
 	char root[64], folder[96];
@@ -63,7 +62,6 @@ static void expect_no_graph(struct gw_builder *builder, gw_status wanted, const 
 	assert_int_equal(gw_remove_tree(root), GW_OK);
 }
 
-/* Counts whose arrays have more bytes than 64 bits can count, or more than any memory. */
 static void test_too_many_nodes(void **state)
 {
 	(void)state;
@@ -138,7 +136,6 @@ static void test_refusals(void **state)
 	expect_no_graph(builder, GW_INVALID, "7 rows, but there are 5 nodes");
 }
 
-/* Everything at once: reverses, transposes, a time, fused relations with names, weights, features. */
 static gw_status write_all_kinds(void *context)
 {
 	uint32_t ntype, etype;

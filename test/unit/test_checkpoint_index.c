@@ -241,7 +241,7 @@ static void versions(void **state)
 
 /* --- Parts. --- */
 
-/* Whether every row is in one part, and each part's rows are consecutive or strided. The oracle counts row by row. */
+/* Counts row by row. */
 static bool layout_is_whole(const struct gw_checkpoint_tensor *tensor, uint32_t parts)
 {
 	uint64_t all = tensor->plan.shape[0], next = 0;

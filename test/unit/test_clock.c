@@ -35,7 +35,6 @@ static void deadlines(void **state)
 	assert_true(gw_monotonic_of(GW_NO_DEADLINE) == GW_NO_DEADLINE);
 }
 
-/* A wait ends at its deadline, and at once if the word already differs. */
 static void waits_end(void **state)
 {
 	(void)state;
@@ -150,8 +149,7 @@ static int read_while_stopped(int stopped, int go_on)
 	return jumped ? 5 : off < STOP_NS - 100 * GW_NS_PER_MS || off > 100 * GW_NS_PER_SECOND ? 6 : 0;
 }
 
-/* The process's clock stops, and none of its threads sees the time that passed meanwhile. */
-static void a_stopped_process(void **state)
+static void the_clock_stops_with_its_process(void **state)
 {
 	(void)state;
 	int stopped[2], go_on[2], status;
@@ -198,8 +196,7 @@ static void an_idle_process(void **state)
 	assert_true(taken_off() == after);
 }
 
-/* A child has no thread that looks, and starts a new one. */
-static void a_forked_process(void **state)
+static void a_forked_process_starts_a_new_thread(void **state)
 {
 	(void)state;
 	int status;
@@ -228,8 +225,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(deadlines),       cmocka_unit_test(waits_end),
-		cmocka_unit_test(made_up_pauses),  cmocka_unit_test(a_stopped_process),
-		cmocka_unit_test(an_idle_process), cmocka_unit_test(a_forked_process),
+		cmocka_unit_test(made_up_pauses),  cmocka_unit_test(the_clock_stops_with_its_process),
+		cmocka_unit_test(an_idle_process), cmocka_unit_test(a_forked_process_starts_a_new_thread),
 		cmocka_unit_test(deadlines),       cmocka_unit_test(waits_end),
 	};
 	return cmocka_run_group_tests_name("clock", tests, NULL, NULL);

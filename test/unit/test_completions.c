@@ -67,7 +67,6 @@ static void kinds_alternate(void **state)
 	}
 }
 
-/* Completions that were not taken are freed with the queue. */
 static void ends_with_some_left(void **state)
 {
 	(void)state;

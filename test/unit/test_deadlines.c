@@ -72,8 +72,7 @@ static void the_earliest_is_taken(void **state)
 	free(items);
 }
 
-/* How many of the items a change has moved. */
-static uint32_t moved(const struct item *items, const uint32_t *before, uint32_t n)
+static uint32_t count_moved(const struct item *items, const uint32_t *before, uint32_t n)
 {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < n; i++)
@@ -98,12 +97,12 @@ static void a_change_moves_few_items(void **state)
 			before[i] = items[i].deadline.at;
 		struct gw_deadline *taken = gw_deadlines_take(&deadlines, UINT64_MAX);
 		assert_ptr_equal(taken, &items[turn].deadline);
-		assert_in_range(moved(items, before, MANY), 1, LEVELS + 1);
+		assert_in_range(count_moved(items, before, MANY), 1, LEVELS + 1);
 		for (uint32_t i = 0; i < MANY; i++)
 			before[i] = items[i].deadline.at;
 		gw_deadlines_set(&deadlines, &items[MANY - 1 - turn].deadline, 0);
 		gw_deadlines_leave(&deadlines, &items[MANY - 1 - turn].deadline);
-		assert_in_range(moved(items, before, MANY), 1, 2 * LEVELS + 1);
+		assert_in_range(count_moved(items, before, MANY), 1, 2 * LEVELS + 1);
 	}
 	for (uint32_t i = 0; i < MANY; i++)
 		gw_deadlines_leave(&deadlines, &items[i].deadline);

@@ -66,7 +66,6 @@ static void memory_is_asked_for(void **state)
 	doctor_expect(host, "memory", GW_DOCTOR_PROBLEM, "10.0 GiB", "MemoryMax=");
 }
 
-/* The doctor objects exactly if a server would, whatever limit binds: of memory, of pages in use, of reserved pages. */
 static void the_doctor_says_what_a_server_does(void **state)
 {
 	struct doctor_host *host = *state;
@@ -177,7 +176,6 @@ static void limits_of_the_process(void **state)
 	doctor_expect(host, "overcommit", GW_DOCTOR_WARNING, "= 2", "sysctl -w vm.overcommit_memory=0");
 }
 
-/* Each limit is judged by the need, in the group with the least room, and named with its file. */
 static void limits_of_threads(void **state)
 {
 	struct doctor_host *host = *state;

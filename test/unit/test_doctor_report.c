@@ -15,8 +15,7 @@
 #include "test/support/alloc_fault.h"
 #include "test/support/doctor_host.h"
 
-/* The output of a function on stdout. */
-static char *capture(void (*print)(void *context), void *context)
+static char *capture_stdout(void (*print)(void *context), void *context)
 {
 	FILE *file = tmpfile();
 	assert_non_null(file);
@@ -67,7 +66,7 @@ static void json_has_the_findings(void **state)
 			gw_doctor_figure(finding, "none", NAN);
 		}
 	}
-	char *text = capture(print_json, &doctor);
+	char *text = capture_stdout(print_json, &doctor);
 	json_error_t error;
 	json_t *all = json_loads(text, JSON_REJECT_DUPLICATES, &error);
 	assert_non_null(all);
@@ -118,7 +117,7 @@ static void texts_are_cut_and_plain(void **state)
 	assert_memory_equal(finding->name, "?[2Jx", 5);
 	assert_memory_equal(finding->value, "??????", 3);
 	assert_true(finding->figures[GW_DOCTOR_FIGURES_MAX - 1].value == GW_DOCTOR_FIGURES_MAX - 1);
-	char *text = capture(print_text, &doctor);
+	char *text = capture_stdout(print_text, &doctor);
 	for (const char *c = text; *c; c++)
 		assert_true(*c == '\n' || (*c >= 0x20 && *c <= 0x7e));
 	free(text);
@@ -154,7 +153,7 @@ static void findings_have_a_limit(void **state)
 	gw_doctor_free(&doctor);
 }
 
-/* All checks of a host. Findings for which memory is missing are counted. */
+/* Findings for which memory is missing are counted. */
 static gw_status check_host(void *context)
 {
 	struct doctor_host *host = context;

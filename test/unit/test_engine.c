@@ -53,8 +53,7 @@ static void start_and_end(struct gw_job *job)
 	gw_job_end(job, GW_OK);
 }
 
-/* A job that runs until it is cancelled. */
-static void start_and_stay(struct gw_job *job)
+static void start_and_stay_until_cancelled(struct gw_job *job)
 {
 	(void)job;
 }
@@ -64,14 +63,13 @@ static void end_cancelled(struct gw_job *job)
 	gw_job_end(job, gw_fail(GW_CANCELLED, "cancelled"));
 }
 
-/* Jobs that end at once and jobs that end when they are cancelled. Threads wait for them at once, with no timeout, and
- * late. */
 static void *submit_and_wait(void *argument)
 {
 	uintptr_t number = (uintptr_t)argument;
 	for (uintptr_t i = 0; i < JOBS; i++) {
 		bool stays = (i + number) % 5 == 0;
-		struct gw_job job = {.start = stays ? start_and_stay : start_and_end, .cancel = end_cancelled};
+		struct gw_job job = {.start = stays ? start_and_stay_until_cancelled : start_and_end,
+				     .cancel = end_cancelled};
 		gw_engine_submit(&engine, &job, i % 2);
 		if (i % 3 == 0)
 			gw_job_wait(&job, 0);
@@ -109,12 +107,11 @@ static void *wait_too(void *argument)
 	return NULL;
 }
 
-/* One job and several waiting threads: one runs the engine, the others sleep. */
 static void all_waiting_threads_are_woken(void **state)
 {
 	(void)state;
 	for (int round = 0; round < 20; round++) {
-		struct shared shared = {.job = {.start = start_and_stay, .cancel = end_cancelled}};
+		struct shared shared = {.job = {.start = start_and_stay_until_cancelled, .cancel = end_cancelled}};
 		pthread_t threads[THREADS];
 		gw_engine_submit(&engine, &shared.job, false);
 		for (int t = 0; t < THREADS; t++)
@@ -147,7 +144,6 @@ static void forbid_wake(const void *word)
 		_exit(77);
 }
 
-/* A waiter that runs its job to the end makes no system call for others. */
 static void no_thread_is_woken_in_vain(void **state)
 {
 	(void)state;
@@ -277,8 +273,7 @@ int pthread_join(pthread_t thread, void **result)
 	return real(thread, result);
 }
 
-/* An engine's thread is ordered to end before each of its instructions. */
-static void a_stop_is_obeyed_at_any_time(void **state)
+static void a_stop_is_obeyed_before_each_instruction(void **state)
 {
 	(void)state;
 	if (!gw_stepped_can())
@@ -317,8 +312,7 @@ static void wait_for(void *job)
 	is_stepped = false;
 }
 
-/* A job ends before each instruction of the thread that waits for it. */
-static void an_end_is_seen_at_any_time(void **state)
+static void an_end_is_seen_before_each_instruction(void **state)
 {
 	(void)state;
 	if (!gw_stepped_can())
@@ -343,9 +337,11 @@ static void an_end_is_seen_at_any_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_waiting_thread_is_woken),  cmocka_unit_test(all_waiting_threads_are_woken),
-		cmocka_unit_test(no_thread_is_woken_in_vain), cmocka_unit_test(a_stop_is_obeyed_at_any_time),
-		cmocka_unit_test(an_end_is_seen_at_any_time),
+		cmocka_unit_test(a_waiting_thread_is_woken),
+		cmocka_unit_test(all_waiting_threads_are_woken),
+		cmocka_unit_test(no_thread_is_woken_in_vain),
+		cmocka_unit_test(a_stop_is_obeyed_before_each_instruction),
+		cmocka_unit_test(an_end_is_seen_before_each_instruction),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

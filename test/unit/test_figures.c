@@ -15,8 +15,7 @@ static void *field_of(struct gw_server_figures *values, const struct gw_figure *
 	return (char *)values + figure->offset;
 }
 
-/* A different value for each row. */
-static void fill(struct gw_server_figures *values, char texts[][16])
+static void fill_with_different_values(struct gw_server_figures *values, char texts[][16])
 {
 	memset(values, 0, sizeof(*values));
 	for (uint32_t i = 0; gw_figures[i].name; i++) {
@@ -38,7 +37,7 @@ static void each_row_is_a_figure_of_its_own(void **state)
 	(void)state;
 	struct gw_server_figures values;
 	char texts[64][16];
-	fill(&values, texts);
+	fill_with_different_values(&values, texts);
 	json_t *answer = gw_figures_json(&values);
 	assert_non_null(answer);
 	uint32_t count = 0;

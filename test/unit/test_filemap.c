@@ -71,7 +71,7 @@ static void clean_up(void)
 		_exit(3);
 }
 
-/* Runs body in a child under the guard, and copies its stderr to text. Returns its wait status. */
+/* Returns the child's wait status. */
 static int run_guarded(void (*body)(struct bed *), struct bed *bed, char text[2048])
 {
 	int ends[2], status;
@@ -150,11 +150,10 @@ static void test_shrinks(void **state)
 	void (*const bodies[])(struct bed *) = {shrink_and_read, shrink_and_read_by_worker, shrink_and_read_by_many};
 	struct bed *bed = *state;
 	char text[2048], expected[512];
-	snprintf(
-		expected, sizeof(expected),
-		"graphwire test: %s/file?.npy: cut short while it was read: 12288 bytes long now, 65536 before: run it "
-		"again when the file is complete\ncleaned\n",
-		bed->root);
+	snprintf(expected, sizeof(expected),
+		 "graphwire test: %s/file?.npy: cut short while it was read: 12288 bytes long now, 65536 before: "
+		 "run it again when the file is complete\ncleaned\n",
+		 bed->root);
 	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
 		assert_int_equal(truncate(bed->path, PAGES * PAGE), 0);
 		int status = run_guarded(bodies[i], bed, text);

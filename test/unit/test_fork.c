@@ -97,7 +97,6 @@ static void locks_are_taken_in_order(void **state)
 	pthread_join(thread, NULL);
 }
 
-/* A child is an ordinary process: its own forks work, and their children get the statics too. */
 static void children_fork(void **state)
 {
 	(void)state;

@@ -122,8 +122,7 @@ static void cancelled_at_many_parts(void **state)
 	ends_once_and_flat(cancel);
 }
 
-/* One part's failure cancels the others. */
-static void failed_at_one_of_many_parts(void **state)
+static void one_failure_cancels_the_other_parts(void **state)
 {
 	(void)state;
 	ends_once_and_flat(fail_one);
@@ -133,7 +132,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cancelled_at_many_parts),
-		cmocka_unit_test(failed_at_one_of_many_parts),
+		cmocka_unit_test(one_failure_cancels_the_other_parts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

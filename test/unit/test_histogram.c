@@ -58,7 +58,6 @@ static void quantiles_of_spread_values(void **state)
 	}
 }
 
-/* Both ends of every bucket and of the value range. */
 static void edges_of_buckets(void **state)
 {
 	(void)state;

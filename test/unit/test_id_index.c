@@ -132,7 +132,6 @@ static void bed_end(struct bed *bed)
 	assert_int_equal(gw_remove_tree(bed->root), GW_OK);
 }
 
-/* What the index says of an id. */
 static uint64_t look_up(const struct bed *bed, int64_t number, const char *text, size_t bytes)
 {
 	struct gw_id_index index;
@@ -158,8 +157,7 @@ static uint64_t look_up(const struct bed *bed, int64_t number, const char *text,
 	return node;
 }
 
-/* What a search in the input says. */
-static uint64_t search(const struct bed *bed, uint64_t of)
+static uint64_t search_input(const struct bed *bed, uint64_t of)
 {
 	uint64_t found = GW_ID_MISSING;
 	size_t bytes = bed->offsets[of + 1] - bed->offsets[of];
@@ -185,7 +183,7 @@ static void check_ids(const struct bed *bed)
 	for (uint64_t i = 0; i < bed->nodes; i++) {
 		const char *text = bed->bytes + bed->offsets[i];
 		uint64_t node = look_up(bed, bed->numbers[i], text, bed->offsets[i + 1] - bed->offsets[i]);
-		assert_true(node == search(bed, i));
+		assert_true(node == search_input(bed, i));
 	}
 	assert_true(look_up(bed, -8, "x", 1) == GW_ID_MISSING);
 	assert_true(look_up(bed, INT64_MAX, "\0", 1) == GW_ID_MISSING);
@@ -277,7 +275,6 @@ static uint64_t search_entries(const struct lists *lists, const uint64_t *key)
 	return found;
 }
 
-/* Every key of a bucket, the first and the last one too, and keys beside it; alone and shared. */
 static void every_place_of_a_bucket_is_found(void **state)
 {
 	(void)state;
@@ -300,7 +297,7 @@ static void every_place_of_a_bucket_is_found(void **state)
 	}
 }
 
-/* Threads and ranges change nothing. More nodes than one chunk, so that threads meet. */
+/* More nodes than one chunk, so that threads meet. */
 static void any_way_of_writing_gives_the_same_files(void **state)
 {
 	(void)state;
@@ -328,7 +325,6 @@ static void any_way_of_writing_gives_the_same_files(void **state)
 	}
 }
 
-/* A graph with features of the index's names, as an older version could write, keeps them. */
 static void older_names_stay_features(void **state)
 {
 	(void)state;

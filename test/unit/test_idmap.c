@@ -12,7 +12,8 @@
 
 #define IDS 5000u
 
-/* Returns the id's number. A new id gets `number`, and *is_new is true: the branch that sampler/relabel.c avoids. */
+/* Returns the id's number. A new id gets `number`, and *is_new is true: the branch that sampler/blocks/relabel.c
+ * avoids. */
 static uint32_t dense_put(struct gw_dense_map *map, uint64_t id, uint32_t number, bool *is_new)
 {
 	uint64_t entry = map->entries[id];
@@ -23,7 +24,6 @@ static uint32_t dense_put(struct gw_dense_map *map, uint64_t id, uint32_t number
 	return number;
 }
 
-/* Numbers ids in the order of first use, with the map and with a plain table. */
 static void check_dense(struct gw_dense_map *map, uint64_t seed)
 {
 	static int64_t table[IDS];

@@ -205,7 +205,6 @@ static void triples(void **state)
 	import_bed_reset(&import_bed);
 }
 
-/* Dictionaries: names to numbers for triples of names; names for triples of numbers. */
 static void triples_with_dictionaries(void **state)
 {
 	(void)state;
@@ -382,8 +381,7 @@ static void faults(void **state)
 	import_bed_fails(&import_bed, GW_INVALID, "--undirected", "--reverse", NULL);
 }
 
-/* An input without edges is a mistake, unless someone says how many nodes there are. */
-static void empty_input(void **state)
+static void empty_input_needs_a_count(void **state)
 {
 	(void)state;
 	const uint64_t shape[] = {0, 2};
@@ -423,8 +421,7 @@ static void empty_input(void **state)
 	import_bed_reset(&import_bed);
 }
 
-/* An existing graph stays as it is unless --replace says otherwise. */
-static void existing_output(void **state)
+static void existing_output_needs_replace(void **state)
 {
 	(void)state;
 	import_bed_text(&import_bed, "e", "0 1\n");
@@ -443,7 +440,7 @@ enum { LINES = 80000, RUNS = 2 };
 enum { LINES = 150000, RUNS = 3 };
 #endif
 
-/* The same bytes from 1, 2 and 5 threads, on an input of several chunks: the graph id digests every array. */
+/* On an input of several chunks. The graph id digests every array. */
 static void threads_do_not_matter(void **state)
 {
 	(void)state;
@@ -514,8 +511,8 @@ int main(void)
 		cmocka_unit_test(numpy_edges),
 		cmocka_unit_test(features_and_masks),
 		cmocka_unit_test(faults),
-		cmocka_unit_test(empty_input),
-		cmocka_unit_test(existing_output),
+		cmocka_unit_test(empty_input_needs_a_count),
+		cmocka_unit_test(existing_output_needs_replace),
 		cmocka_unit_test(threads_do_not_matter),
 		cmocka_unit_test(shortage),
 	};

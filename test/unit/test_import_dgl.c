@@ -32,8 +32,8 @@ static void chunked_graph(void **state)
 		" \"node_data\": {\"paper\": {\"feat\": {\"format\": {\"name\": \"numpy\"}, \"data\": [\"f0.npy\", "
 		"\"f1.npy\"]},\n"
 		"   \"year\": {\"format\": {\"name\": \"csv\", \"delimiter\": \",\"}, \"data\": [\"y.csv\"]}}},\n"
-		" \"edge_data\": {\"paper:cites:paper\": {\"w\": {\"format\": {\"name\": \"numpy\"}, \"data\": "
-		"[\"f1.npy\"]}}}}\n";
+		" \"edge_data\": {\"paper:cites:paper\": {\"w\": {\"format\": {\"name\": \"numpy\"}, "
+		"\"data\": [\"f1.npy\"]}}}}\n";
 	char text[2048];
 	snprintf(text, sizeof(text), json, "numpy");
 	import_bed_text(&import_bed, "metadata.json", text);
@@ -93,8 +93,8 @@ static void chunked_graph(void **state)
 		"{\"node_type\": [\"a\"], \"num_nodes_per_type\": [1], \"edge_type\": [], \"edges\": {},"
 		" \"edge_data\": {\"a:b:a\": {}}}",
 		"{\"node_type\": [\"a\"], \"num_nodes_per_type\": [1], \"edge_type\": [], \"edges\": {},"
-		" \"node_data\": {\"a\": {\"x\": {\"format\": {\"name\": \"csv\", \"delimiter\": \"::\"}, \"data\": "
-		"[\"y\"]}}}}",
+		" \"node_data\": {\"a\": {\"x\": {\"format\": {\"name\": \"csv\", \"delimiter\": \"::\"}, "
+		"\"data\": [\"y\"]}}}}",
 		"{\"node_type\": [\"a\"], \"num_nodes_per_type\": [1], \"edge_type\": [], \"edges\": {},"
 		" \"node_data\": {\"a\": {\"x\": {\"format\": {\"name\": \"csv\"}, \"data\": \"y\"}}}}",
 		"{\"node_type\": [\"a\"], \"num_nodes_per_chunk\": [[1]], \"edges\": {\"a:b\": {}}}",
@@ -194,7 +194,6 @@ static void as_the_guide_says(void **state)
 	import_bed_reset(&import_bed);
 }
 
-/* What a stranger's files get wrong. */
 static void faults_of_the_guide(void **state)
 {
 	(void)state;

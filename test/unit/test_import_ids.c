@@ -76,8 +76,7 @@ static void odd_ids(void **state)
 	import_bed_fails(&import_bed, GW_UNSUPPORTED, "e", "UTF-16", "UTF-8");
 }
 
-/* Parallel edges and loops are kept, in the order of the input. */
-static void repeats_and_loops(void **state)
+static void repeats_and_loops_are_kept_in_order(void **state)
 {
 	(void)state;
 	static const uint64_t src[] = {1, 1, 2, 1, 2}, dst[] = {2, 2, 2, 2, 2};
@@ -220,8 +219,7 @@ static void counted_lists(void **state)
 	import_bed_reset(&import_bed);
 }
 
-/* A first line that is no edge: it has another number of columns than all below it. */
-static void first_lines(void **state)
+static void first_lines_of_another_width(void **state)
 {
 	(void)state;
 	static const char *const odd[] = {"5 7\n0 1 0.5\n1 2 0.5\n", "3\n0 1\n1 2\n0 2\n", "4,3,2\n0,1\n",
@@ -286,8 +284,7 @@ static void words_among_numbers(void **state)
 	gw_log_set_sink(NULL, NULL);
 }
 
-/* Latin-1 names: kept byte for byte, and told. */
-static void names_of_another_encoding(void **state)
+static void names_of_another_encoding_are_kept_and_told(void **state)
 {
 	(void)state;
 	static const char *const names[] = {"Jos\xe9", "\xc3\xa9", "M\xfcller", "ann"};
@@ -333,7 +330,6 @@ static void density(void **state)
 	}
 }
 
-/* Numbers that are no ids, named as what they are. */
 static void numbers_beyond_ids(void **state)
 {
 	(void)state;
@@ -466,17 +462,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(odd_ids),
-		cmocka_unit_test(repeats_and_loops),
+		cmocka_unit_test(repeats_and_loops_are_kept_in_order),
 		cmocka_unit_test(headers),
 		cmocka_unit_test(lists_of_names),
 		cmocka_unit_test(features_count_nodes),
 		cmocka_unit_test(masks),
 		cmocka_unit_test(counted_lists),
-		cmocka_unit_test(first_lines),
+		cmocka_unit_test(first_lines_of_another_width),
 		cmocka_unit_test(words_among_numbers),
 		cmocka_unit_test(density),
 		cmocka_unit_test(types_that_are_none),
-		cmocka_unit_test(names_of_another_encoding),
+		cmocka_unit_test(names_of_another_encoding_are_kept_and_told),
 		cmocka_unit_test(numbers_beyond_ids),
 	};
 	return cmocka_run_group_tests_name("import_ids", tests, import_bed_set_up, import_bed_tear_down);

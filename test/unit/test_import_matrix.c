@@ -145,7 +145,6 @@ static void market_symmetric(void **state)
 	import_bed_fails(&import_bed, GW_INVALID, "a.mtx is symmetric", "g.mtx", "--undirected");
 }
 
-/* Two node types, with features that go by rows of the matrix. */
 static void market_rectangular(void **state)
 {
 	(void)state;
@@ -405,7 +404,6 @@ static void scipy_faults(void **state)
 	import_bed_reset(&import_bed);
 }
 
-/* Each feature is the member of its own archive. */
 static void several_archives(void **state)
 {
 	(void)state;

@@ -16,7 +16,7 @@
 
 #include "core/files/staging.h"
 #include "test/support/scratch.h"
-#include "transport/service.h"
+#include "transport/service/service.h"
 
 #define NOBODY 65534
 
@@ -126,8 +126,7 @@ static void closed_whatever_the_umask(void **state)
 	assert_string_equal(path, place->folder);
 }
 
-/* The folder unchanged: no entry is created, taken or removed. */
-static void folder_is_refused(struct place *place)
+static void folder_is_refused_and_unchanged(struct place *place)
 {
 	uint8_t key[GW_KEY_BYTES];
 	char path[GW_RUNTIME_PATH_MAX];
@@ -145,7 +144,7 @@ static void open_folders_are_refused(void **state)
 	assert_int_equal(gw_key_make(7, key), GW_OK);
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		assert_int_equal(chmod(place->folder, modes[i]), 0);
-		folder_is_refused(place);
+		folder_is_refused_and_unchanged(place);
 	}
 	assert_int_equal(chmod(place->folder, 0700), 0);
 	assert_int_equal(gw_key_find(7, key), GW_OK);
@@ -157,13 +156,13 @@ static void what_is_no_folder_is_refused(void **state)
 	struct place *place = *state;
 	char real[128];
 	put(place->folder, 32, 0600);
-	folder_is_refused(place);
+	folder_is_refused_and_unchanged(place);
 	assert_int_equal(unlink(place->folder), 0);
 	/* A link could lead anywhere, and change later. */
 	snprintf(real, sizeof(real), "%s/real", place->root);
 	assert_int_equal(mkdir(real, 0700), 0);
 	assert_int_equal(symlink(real, place->folder), 0);
-	folder_is_refused(place);
+	folder_is_refused_and_unchanged(place);
 	assert_int_equal(entries(real), 0);
 }
 
@@ -177,7 +176,7 @@ static void what_others_own_is_refused(void **state)
 		skip();
 	assert_int_equal(gw_key_make(7, key), GW_OK);
 	assert_int_equal(chown(place->folder, NOBODY, NOBODY), 0);
-	folder_is_refused(place);
+	folder_is_refused_and_unchanged(place);
 	assert_int_equal(chown(place->folder, 0, 0), 0);
 	assert_int_equal(gw_key_find(7, key), GW_OK);
 	assert_int_equal(chown(place->file, NOBODY, NOBODY), 0);
@@ -188,7 +187,6 @@ static void what_others_own_is_refused(void **state)
 	assert_int_equal(mode_of(place->file), 0600);
 }
 
-/* A file of any mode is read, or refused by name. */
 static void expect_read(struct place *place, bool wanted)
 {
 	uint8_t key[1024];
@@ -299,7 +297,6 @@ static void what_is_no_file_is_refused(void **state)
 	assert_int_equal(entries(place->folder), 1); /* the file that could not be renamed is gone */
 }
 
-/* A link planted at the temporary name is not followed. */
 static void planted_links_are_not_followed(void **state)
 {
 	struct place *place = *state;

@@ -22,8 +22,7 @@
 #include "core/memory/alloc.h"
 #include "test/support/place.h"
 
-/* All steps of a staging that replaces an existing folder. */
-static gw_status write_folder(const struct place *place)
+static gw_status replace_folder(const struct place *place)
 {
 	struct gw_staging *staging;
 	gw_status status = gw_staging_begin(place->final, true, &staging);
@@ -48,7 +47,7 @@ static bool kill_at(const struct place *place, int calls)
 		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
 			_exit(77);
 		raise(SIGSTOP);
-		_exit(write_folder(place) == GW_OK ? 0 : 1);
+		_exit(replace_folder(place) == GW_OK ? 0 : 1);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	for (int i = 0; i < 2 * calls && WIFSTOPPED(status); i++) { /* each call stops it twice */
@@ -70,7 +69,7 @@ static void test_killed_at_each_call(void **state)
 {
 	const struct place *place = *state;
 	int killed = 0, left = 0;
-	assert_int_equal(write_folder(place), GW_OK);
+	assert_int_equal(replace_folder(place), GW_OK);
 	while (kill_at(place, killed)) {
 		killed++;
 		left += place_entries(place->root) > 1;
@@ -140,8 +139,7 @@ static void test_only_ours(void **state)
 	gw_free(ours_too);
 }
 
-/* Several writers of one name, all removing leftovers: none removes another's folder. */
-static void test_writers_at_once(void **state)
+static void test_writers_at_once_keep_their_folders(void **state)
 {
 	const struct place *place = *state;
 	for (int i = 0; i < 4; i++) {
@@ -166,7 +164,6 @@ static void test_writers_at_once(void **state)
 	assert_int_equal(place_entries(place->root), 0);
 }
 
-/* Descriptors run out before the first file, or in the middle of the files: no folder stays either way. */
 static void test_no_descriptors(void **state)
 {
 	const struct place *place = *state;
@@ -204,8 +201,9 @@ static void test_no_descriptors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_killed_at_each_call), TEST(test_living_writer_stays), TEST(test_only_ours),
-		TEST(test_writers_at_once),     TEST(test_no_descriptors),
+		TEST(test_killed_at_each_call), TEST(test_living_writer_stays),
+		TEST(test_only_ours),           TEST(test_writers_at_once_keep_their_folders),
+		TEST(test_no_descriptors),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

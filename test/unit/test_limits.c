@@ -57,7 +57,6 @@ static int end(void **state)
 	return gw_remove_tree(root) != GW_OK;
 }
 
-/* For each kind and both versions: the file's name, and what remains. */
 static void groups_of_both_versions(void **state)
 {
 	static const struct {
@@ -153,19 +152,19 @@ static void commands_raise_what_they_name(void **state)
 	(void)state;
 	assert_string_equal(gw_process_fix(GW_PROCESS_FILES, 1024, 4096, text),
 			    "ulimit -n 1024 (a unit: LimitNOFILE=1024; a container: docker run --ulimit nofile=1024)");
-	assert_string_equal(gw_process_fix(GW_PROCESS_LOCKED, UINT64_MAX, UINT64_MAX, text),
-			    "ulimit -l unlimited (a unit: LimitMEMLOCK=infinity; a container: docker run --ulimit "
-			    "memlock=-1)");
+	assert_string_equal(
+		gw_process_fix(GW_PROCESS_LOCKED, UINT64_MAX, UINT64_MAX, text),
+		"ulimit -l unlimited (a unit: LimitMEMLOCK=infinity; a container: docker run --ulimit memlock=-1)");
 	/* ulimit and limits.conf count in KiB; units and containers count in bytes. docker has no limit of addresses.
 	 */
 	assert_string_equal(gw_process_fix(GW_PROCESS_FILE_SIZE, 4097, UINT64_MAX, text),
 			    "ulimit -f 5 (a unit: LimitFSIZE=4097; a container: docker run --ulimit fsize=4097)");
 	assert_string_equal(gw_process_fix(GW_PROCESS_SPACE, UINT64_MAX, 1 << 30, text),
-			    "echo '* - as unlimited' | sudo tee /etc/security/limits.d/graphwire-as.conf, then log in "
-			    "again (a unit: LimitAS=infinity)");
+			    "echo '* - as unlimited' | sudo tee /etc/security/limits.d/graphwire-as.conf, "
+			    "then log in again (a unit: LimitAS=infinity)");
 	assert_string_equal(gw_process_fix(GW_PROCESS_THREADS, 4096, 100, text),
-			    "echo '* - nproc 4096' | sudo tee /etc/security/limits.d/graphwire-nproc.conf, then log in "
-			    "again (a unit: LimitNPROC=4096; a container: docker run --ulimit nproc=4096)");
+			    "echo '* - nproc 4096' | sudo tee /etc/security/limits.d/graphwire-nproc.conf, "
+			    "then log in again (a unit: LimitNPROC=4096; a container: docker run --ulimit nproc=4096)");
 }
 
 static void rdma_limits_of_a_device(void **state)
@@ -189,8 +188,7 @@ static void *nothing(void *context)
 	return context;
 }
 
-/* Starts threads until one is refused, and compares the error. */
-static int expect_refused(const char *part)
+static int expect_refused_thread(const char *part)
 {
 	pthread_t threads[64];
 	int error = 0, n = 0;
@@ -214,7 +212,7 @@ static int without_addresses(void *context)
 	rlim_t bytes = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + (1u << 20);
 	if (setrlimit(RLIMIT_AS, &(struct rlimit){bytes, RLIM_INFINITY}) != 0)
 		return 3;
-	return expect_refused("has no room for its stack: ulimit -v unlimited");
+	return expect_refused_thread("has no room for its stack: ulimit -v unlimited");
 }
 #endif
 
@@ -223,7 +221,7 @@ static int without_processes(void *context)
 	(void)context;
 	if (setrlimit(RLIMIT_NPROC, &(struct rlimit){1, 1}) != 0 || setresuid(64321, 64321, 64321) != 0)
 		return 3;
-	return expect_refused("this user may have 1 processes and threads: echo '* - nproc unlimited'");
+	return expect_refused_thread("this user may have 1 processes and threads: echo '* - nproc unlimited'");
 }
 
 static void threads_that_are_refused(void **state)

@@ -80,7 +80,6 @@ static void check_read(FILE *from, struct seen *seen, unsigned until)
 	}
 }
 
-/* Bursts that exceed the ring, and then a reader, several times. */
 static void lost_lines_are_counted_in_their_place(void **state)
 {
 	(void)state;
@@ -120,7 +119,6 @@ static void a_reader_that_reads_gets_all(void **state)
 }
 
 #if !defined(__SANITIZE_THREAD__) /* a child may start no threads there */
-/* The child writes neither the lines that wait in the parent, nor waits for the parent's thread. */
 static void a_child_begins_with_an_empty_queue(void **state)
 {
 	(void)state;

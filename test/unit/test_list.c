@@ -20,7 +20,6 @@ struct item {
 	uint32_t joined; /* the step */
 };
 
-/* A walk finds every member once, in the order of insertion or its reverse. */
 static void check_order(const struct item *items, const struct item *const *found, uint32_t count, bool newest_first)
 {
 	uint32_t in = 0;

@@ -81,7 +81,6 @@ static void test_unaligned_offsets(void **state)
 	}
 }
 
-/* Bytes after the payload do not stay in the arena. */
 static void test_file_longer_than_payload(void **state)
 {
 	struct load_bed *f = *state;
@@ -167,7 +166,6 @@ static void test_edited_byte(void **state)
 	assert_true(load_bed_holds(f));
 }
 
-/* Without digests there is no comparison. */
 static void test_not_verified(void **state)
 {
 	struct load_bed *f = *state;
@@ -304,7 +302,6 @@ static void test_memory_shortage(void **state)
 	}
 }
 
-/* No descriptor stays open, after success or failure. */
 static void test_leaves_nothing(void **state)
 {
 	struct load_bed *f = *state;

@@ -103,7 +103,7 @@ static void write_to_stderr(const char *level, int fd)
 	_exit(errno == EXDEV ? 0 : 1);
 }
 
-/* Every line is complete: time, level, text. Returns their number. */
+/* Returns the number of lines. */
 static int check_lines(FILE *from)
 {
 	char line[256];

@@ -99,7 +99,6 @@ static void known_messages(void **state)
 	}
 }
 
-/* Bytes that are often special, and any others; lengths up to the limit. */
 static void random_messages(void **state)
 {
 	(void)state;

@@ -67,7 +67,6 @@ static void positions_have_their_rows(void **state)
 	}
 }
 
-/* All positions of a pair from `from` on, with this budget per call. */
 static void check_pair(const struct lists *lists, bool sorted, uint64_t row, uint64_t src, uint64_t from,
 		       uint64_t slice)
 {

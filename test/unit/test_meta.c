@@ -232,7 +232,6 @@ static void test_round_trip(void **state)
 	gw_meta_destroy(meta);
 }
 
-/* The keys that a DGL reader needs. */
 static void test_dgl_keys(void **state)
 {
 	(void)state;
@@ -439,7 +438,6 @@ static void test_empty_claims(void **state)
 	assert_true(bytes_taken < 4 * used);
 }
 
-/* Nesting, numbers and keys as long as a text allows. */
 static void test_huge_texts(void **state)
 {
 	(void)state;

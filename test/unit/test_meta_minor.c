@@ -21,7 +21,7 @@
 #define FLIPS  4000 /* of the larger text, at random positions */
 #define DIGITS 16
 
-/* A copy with all `from` replaced by `to`; the caller frees it. */
+/* The caller frees it. */
 static char *replaced(const char *text, const char *from, const char *to)
 {
 	size_t count = 0, length = strlen(from);
@@ -58,7 +58,6 @@ static void expect_refusal(const char *text, gw_status status, const char *says)
 	assert_null(meta);
 }
 
-/* The text of a graph with one node type and one edge type, without arrays. */
 static char *small_json(void)
 {
 	static const char *const keys[] = {"node/_N/indptr", "edge/_N___E___N/indices"};
@@ -159,7 +158,7 @@ static void a_digest_is_there_once(void **state)
 
 /* --- Versions. --- */
 
-/* The text without the minor version and the digest, as version 0.1 wrote it; the caller frees it. */
+/* As version 0.1 wrote it; the caller frees it. */
 static char *of_minor_0(void)
 {
 	char digest[64], *at = strstr(gw_fixture_json, "\"json_digest\"");
@@ -201,20 +200,20 @@ static const struct {
 	{"\"node/venue/x\": {", "\"cluster/venue/x\": {\"level\": 3}, \"node/venue/x\": {", "cluster/venue/x"},
 	{"\"node/venue/x\": {", "\"node/venue/z\": 5, \"node/venue/x\": {", "node/venue/z"},
 	{"\"node/venue/x\": {",
-	 "\"node/venue/z\": {\"file\": \"z.npy\", \"dtype\": \"float8\", \"shape\": [1], \"digest\": "
-	 "\"0123456789abcdef\"}, \"node/venue/x\": {",
+	 "\"node/venue/z\": {\"file\": \"z.npy\", \"dtype\": \"float8\", \"shape\": [1], "
+	 "\"digest\": \"0123456789abcdef\"}, \"node/venue/x\": {",
 	 "float8"},
 	{"\"node/venue/x\": {",
-	 "\"node/venue/z\": {\"file\": \"z.npy\", \"dtype\": \"int8\", \"shape\": [7, 1, 1, 1, 1, 2], \"digest\": "
-	 "\"0123456789abcdef\"}, \"node/venue/x\": {",
+	 "\"node/venue/z\": {\"file\": \"z.npy\", \"dtype\": \"int8\", \"shape\": [7, 1, 1, 1, 1, 2], "
+	 "\"digest\": \"0123456789abcdef\"}, \"node/venue/x\": {",
 	 "dimensions"},
 	{"\"node/venue/x\": {",
-	 "\"edge/paper__cites__paper/out/far\": {\"file\": \"z.npy\", \"dtype\": \"int8\", \"shape\": [7], \"digest\": "
-	 "\"0123456789abcdef\"}, \"node/venue/x\": {",
+	 "\"edge/paper__cites__paper/out/far\": {\"file\": \"z.npy\", \"dtype\": \"int8\", \"shape\": [7], "
+	 "\"digest\": \"0123456789abcdef\"}, \"node/venue/x\": {",
 	 "transposed"},
 	{"\"node/venue/x\": {",
-	 "\"node/venue/test_mask\": {\"file\": \"z.npy\", \"dtype\": \"float64\", \"shape\": [1], \"digest\": "
-	 "\"0123456789abcdef\"}, \"node/venue/x\": {",
+	 "\"node/venue/test_mask\": {\"file\": \"z.npy\", \"dtype\": \"float64\", \"shape\": [1], "
+	 "\"digest\": \"0123456789abcdef\"}, \"node/venue/x\": {",
 	 "test_mask"},
 };
 #define ADDITIONS (sizeof(additions) / sizeof(additions[0]))
@@ -264,7 +263,6 @@ static void a_newer_minor_version_is_read(void **state)
 	free(all);
 }
 
-/* A newer version does not excuse errors in what this reader needs. */
 static void a_newer_minor_version_is_checked(void **state)
 {
 	(void)state;

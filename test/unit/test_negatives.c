@@ -12,7 +12,6 @@
 #include "test/support/alloc_fault.h"
 #include "test/support/chi_square.h"
 
-/* Words of an instance, in order. */
 static uint32_t word_at(uint64_t key, uint64_t instance, uint64_t i)
 {
 	return gw_philox(key, instance, (uint32_t)(i / 4)).word[i % 4];
@@ -68,7 +67,7 @@ static void every_node_is_as_likely(void **state)
 	}
 }
 
-/* Two draws that differ in one of their numbers are independent: of few nodes, all pairs are equally likely. */
+/* Of few nodes, all pairs are equally likely. */
 static void draws_do_not_depend_on_each_other(void **state)
 {
 	(void)state;

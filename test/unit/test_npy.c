@@ -12,8 +12,7 @@
 
 #include "core/graph/npy.h"
 
-/* A version 1.0 header around a dictionary. */
-static size_t wrap(const char *dictionary, uint8_t *out)
+static size_t wrap_version_1(const char *dictionary, uint8_t *out)
 {
 	size_t length = strlen(dictionary);
 	memcpy(out, "\x93NUMPY\x01\x00", 8);
@@ -96,7 +95,7 @@ static void test_accepted(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint8_t file[512];
 		struct gw_npy npy;
-		size_t bytes = wrap(cases[i].dictionary, file);
+		size_t bytes = wrap_version_1(cases[i].dictionary, file);
 		if (gw_npy_parse(file, bytes, &npy) != GW_OK)
 			fail_msg("%s: %s", cases[i].dictionary, gw_last_error());
 		assert_int_equal(npy.dtype, cases[i].dtype);
@@ -157,7 +156,7 @@ static void test_refused(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint8_t file[512];
 		struct gw_npy npy;
-		gw_status status = gw_npy_parse(file, wrap(cases[i].dictionary, file), &npy);
+		gw_status status = gw_npy_parse(file, wrap_version_1(cases[i].dictionary, file), &npy);
 		if (status != cases[i].status)
 			fail_msg("%s: %s", cases[i].dictionary, gw_status_text(status));
 	}
@@ -168,7 +167,7 @@ static void test_every_cut(void **state)
 {
 	(void)state;
 	uint8_t file[512];
-	size_t bytes = wrap("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }", file);
+	size_t bytes = wrap_version_1("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }", file);
 	for (size_t cut = 0; cut < bytes; cut++) {
 		uint8_t *block = malloc(cut ? cut : 1);
 		struct gw_npy npy;

@@ -187,7 +187,7 @@ static const struct gw_options one_graph = {.table = table,
 
 #define WORDS_MAX 20
 
-/* Parses the words of a line. The words must outlive the values. */
+/* The words must outlive the values. */
 static void parse_line(const struct gw_options *options, char *line, struct values *values)
 {
 	char name[] = "graphwire generate", *argv[WORDS_MAX] = {name}, *rest = NULL;
@@ -203,8 +203,8 @@ static void values_reach_their_fields(void **state)
 {
 	(void)state;
 	struct values v = {.share = 0.5};
-	char line[] = "--small=4Ki --large 18446744073709551615 g --time_out 1k --text=a_b --colour green "
-		      "--chosen=red --quiet --out=o";
+	char line[] = "--small=4Ki --large 18446744073709551615 g --time_out 1k --text=a_b --colour green --chosen=red "
+		      "--quiet --out=o";
 	parse_line(&one_graph, line, &v);
 	assert_int_equal(v.small, 4096);
 	assert_true(v.large == UINT64_MAX);
@@ -241,7 +241,6 @@ static void the_last_counts_and_calls_add_up(void **state)
 	assert_false(w.flag);
 }
 
-/* The output and exit status of a process with this command line. */
 static int run_line(const struct gw_options *options, const char *line, int stream, char *text, size_t bytes)
 {
 	int fds[2], status;

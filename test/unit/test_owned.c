@@ -120,7 +120,6 @@ static void random_trees(void **state)
 	}
 }
 
-/* Pipes, links, empty and closed folders, and links in the place of owned folders. */
 static void odd_ones(void **state)
 {
 	(void)state;
@@ -259,8 +258,7 @@ static void a_replaced_folder(void **state)
 	assert_int_equal(files_of("final"), 2);
 }
 
-/* If one file cannot be kept, no file is removed. */
-static void a_folder_that_stays(void **state)
+static void one_file_that_cannot_be_kept_keeps_all(void **state)
 {
 	(void)state;
 	prepare();
@@ -322,7 +320,7 @@ int main(void)
 		cmocka_unit_test(odd_ones),
 		cmocka_unit_test(names_that_both_have),
 		cmocka_unit_test(a_replaced_folder),
-		cmocka_unit_test(a_folder_that_stays),
+		cmocka_unit_test(one_file_that_cannot_be_kept_keeps_all),
 		cmocka_unit_test(other_file_systems),
 		cmocka_unit_test(shortages),
 	};

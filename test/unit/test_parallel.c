@@ -89,7 +89,6 @@ static gw_status fail_dynamic(void *context, uint64_t begin, uint64_t end, unsig
 	return GW_OK;
 }
 
-/* Whatever the order of the threads, the caller gets the error of the lowest failing chunk. */
 static void lowest_failure_wins(void **state)
 {
 	(void)state;

@@ -201,7 +201,6 @@ static void real_numbers(void **state)
 	}
 }
 
-/* Random whole numbers of 64 bits in random forms: with zeros behind the point, an exponent, or both. */
 static void whole_numbers_of_any_form(void **state)
 {
 	(void)state;

@@ -13,7 +13,7 @@
 #include "test/support/many.h"
 #include "tools/import/table.h"
 
-/* Reads columns 1 and 2 as ids. Returns the status. The caller frees the values. */
+/* The caller frees the values. */
 static gw_status read_pairs(const char *data, size_t bytes, struct gw_table_format format, unsigned threads,
 			    uint64_t **values, uint64_t *rows)
 {
@@ -132,7 +132,6 @@ static void faults_name_the_line(void **state)
 	expect_fault("1 2\n\x01\x02 3\n", "line 2", "\"??\"");
 }
 
-/* A large random table, printed in many formats, is read back in order with any number of threads. */
 static void many_rows(void **state)
 {
 	(void)state;

@@ -22,7 +22,6 @@ static gw_status open_name(const char *name, struct gw_text *text)
 	return gw_text_open(path, text);
 }
 
-/* Reads a whole file of the bed. */
 static char *slurp(const char *name, size_t *bytes)
 {
 	char path[256];
@@ -90,7 +89,7 @@ static void streams_in_a_row(void **state)
 	free(second);
 }
 
-/* Every prefix of a gzip file is an error that says so, and so is a flipped bit (at the latest by the CRC). */
+/* The CRC detects a flipped bit at the latest. */
 static void truncated_and_damaged_gzip(void **state)
 {
 	(void)state;

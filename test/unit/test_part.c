@@ -36,7 +36,6 @@ ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
 	return syscall(SYS_pread64, fd, data, bytes, offset);
 }
 
-/* Every list of every part is the slice of the whole graph's. */
 static void check_lists(const struct gw_fixture *fixture, const struct gw_part *part)
 {
 	const struct gw_graph_meta *meta = gw_part_meta(part);
@@ -124,8 +123,7 @@ static void test_layout(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* The transposed lists of all parts have every edge once, under its source. */
-static void test_transpose(void **state)
+static void test_transposes_have_every_edge_once_under_its_source(void **state)
 {
 	(void)state;
 	struct gw_fixture fixture;
@@ -232,7 +230,6 @@ static void test_damaged_files(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* Files of another graph with the same shapes, including digests; then a whole part of it. */
 static void test_files_of_another_graph(void **state)
 {
 	(void)state;
@@ -257,7 +254,6 @@ static void test_files_of_another_graph(void **state)
 	gw_fixture_end(&theirs);
 }
 
-/* Pipes, folders and devices in the place of files are refused and do not block. */
 static void test_no_regular_files(void **state)
 {
 	(void)state;
@@ -375,7 +371,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_layout),
-		cmocka_unit_test(test_transpose),
+		cmocka_unit_test(test_transposes_have_every_edge_once_under_its_source),
 		cmocka_unit_test(test_damaged_files),
 		cmocka_unit_test(test_files_of_another_graph),
 		cmocka_unit_test(test_no_regular_files),

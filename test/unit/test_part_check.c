@@ -128,7 +128,7 @@ static void test_senseless_numbers(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* Swaps two edges of a transposed list, ids and destinations alike: only the order is wrong. */
+/* Only the order is wrong. */
 static void test_transposed_order(void **state)
 {
 	(void)state;

@@ -37,8 +37,7 @@
 #define SEEDS 3
 #endif
 
-/* The report's cut equals the cut in the parts. */
-static void check_report(const char *root, const struct gw_oracle_result *result)
+static void check_reported_cut(const char *root, const struct gw_oracle_result *result)
 {
 	char text[16384];
 	partition_text(root, "stdout", text, sizeof(text));
@@ -82,7 +81,7 @@ static void test_union_is_the_input(void **state)
 				struct gw_oracle_result result;
 				partition_run_ok(fixture.root, fixture.folder, out, words);
 				gw_oracle_check(fixture.folder, out, &result);
-				check_report(fixture.root, &result);
+				check_reported_cut(fixture.root, &result);
 				assert_int_equal(result.parts, atoi(counts[c]));
 			}
 		}
@@ -90,7 +89,6 @@ static void test_union_is_the_input(void **state)
 	}
 }
 
-/* A digest of all that was written, from the JSON. */
 static uint64_t graph_id(const char *folder)
 {
 	struct gw_graph_meta *meta;
@@ -192,7 +190,7 @@ static void test_objective_vol(void **state)
 	const char *words[] = {"--num-parts=4", "--objtype=vol", "--json", NULL};
 	partition_run_ok(fixture.root, fixture.folder, out, words);
 	gw_oracle_check(fixture.folder, out, &result);
-	check_report(fixture.root, &result);
+	check_reported_cut(fixture.root, &result);
 	gw_fixture_end(&fixture);
 }
 

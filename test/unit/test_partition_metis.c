@@ -53,7 +53,6 @@ static struct gw_adjacency view(const struct edges *edges)
 				     .index_bytes = 4};
 }
 
-/* Two edge types between three node types of NODES each, compared with a table of every pair's number of edges. */
 static void test_symmetric(void **state)
 {
 	static const uint64_t bases[2][2] = {{0, 0}, {NODES, 2 * NODES}};
@@ -217,7 +216,6 @@ static void test_run_volume(void **state)
 	assert_in_range(volume, 8, 16);
 }
 
-/* METIS without enough memory: an error that names the other method. */
 static void run_short_of_memory(void)
 {
 	enum { NODES_MANY = 2000000 };
@@ -250,8 +248,7 @@ static void test_run_memory_short(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* The progress of a long run shows its time, but no rate. */
-static void test_progress(void **state)
+static void test_progress_shows_time_without_rate(void **state)
 {
 	struct gw_progress progress;
 	char text[256] = "";
@@ -290,10 +287,14 @@ static void test_run_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symmetric),  cmocka_unit_test(test_symmetric_memory_short),
-		cmocka_unit_test(test_too_big),    cmocka_unit_test(test_run),
-		cmocka_unit_test(test_run_volume), cmocka_unit_test(test_run_memory_short),
-		cmocka_unit_test(test_progress),   cmocka_unit_test(test_run_fails),
+		cmocka_unit_test(test_symmetric),
+		cmocka_unit_test(test_symmetric_memory_short),
+		cmocka_unit_test(test_too_big),
+		cmocka_unit_test(test_run),
+		cmocka_unit_test(test_run_volume),
+		cmocka_unit_test(test_run_memory_short),
+		cmocka_unit_test(test_progress_shows_time_without_rate),
+		cmocka_unit_test(test_run_fails),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static cpu_set_t set_of(const char *list)
 	return set;
 }
 
-/* The thread gets this list. NULL: it is not moved. */
+/* NULL: the thread is not moved. */
 static void expect(enum gw_server_pin pin, int numa, uint32_t number, const char *allowed, const char *wanted)
 {
 	cpu_set_t may = set_of(allowed), got;
@@ -93,7 +93,6 @@ static void a_thread_runs_where_the_memory_is(void **state)
 	expect(GW_SERVER_PIN_NODE, 9, 0, "0-15", "0-3,8-11");
 }
 
-/* A host with one node, or with unknown nodes: every thread may use all processors. */
 static void a_thread_of_a_small_host_stays_where_it_is(void **state)
 {
 	(void)state;

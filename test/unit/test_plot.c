@@ -15,7 +15,7 @@
 #define POINTS 4
 static const double sizes[POINTS] = {8, 64, 512, 4096};
 
-/* The picture as text; the caller frees it. */
+/* The caller frees the text. */
 static char *draw(const struct gw_plot *plot)
 {
 	char *text = NULL;
@@ -51,7 +51,6 @@ static const char *read_attributes(const char *at)
 	}
 }
 
-/* Every tag is closed, in order; text has no bare '<' or '&'. */
 static void check_well_formed(const char *at)
 {
 	char open[16][32];
@@ -202,8 +201,7 @@ static void test_one_point(void **state)
 		}
 }
 
-/* A wide range still has a bounded number of ticks. */
-static void test_many_decades(void **state)
+static void test_many_decades_have_few_ticks(void **state)
 {
 	(void)state;
 	const double y[2] = {1e-200, 1e200};
@@ -231,9 +229,12 @@ static void test_names_are_escaped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),        cmocka_unit_test(test_places),
-		cmocka_unit_test(test_odd_values),   cmocka_unit_test(test_one_point),
-		cmocka_unit_test(test_many_decades), cmocka_unit_test(test_names_are_escaped),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_odd_values),
+		cmocka_unit_test(test_one_point),
+		cmocka_unit_test(test_many_decades_have_few_ticks),
+		cmocka_unit_test(test_names_are_escaped),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

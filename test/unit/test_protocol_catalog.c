@@ -69,7 +69,6 @@ static void what_is_printed_is_parsed(void **state)
 	gw_catalog_free(&catalog); /* empty: no effect */
 }
 
-/* Parses the real text with an edit. */
 static gw_status parse_edited(void (*edit)(json_t *root))
 {
 	json_t *root = json_loads(real.text, 0, NULL);
@@ -274,7 +273,6 @@ static void catalogs_join_to_the_graph(void **state)
 	gw_meta_destroy(graph);
 }
 
-/* A fault in what one server says of its part. */
 static void spoil(struct gw_catalog *catalog, uint32_t which)
 {
 	struct gw_array_meta *array = &catalog->own.arrays[which / 6 % catalog->own.count];
@@ -301,7 +299,6 @@ static void spoil(struct gw_catalog *catalog, uint32_t which)
 	}
 }
 
-/* Known beforehand, or put together: no array of another graph is taken for one of this graph. */
 static void no_array_of_another_graph_joins(void **state)
 {
 	(void)state;

@@ -20,24 +20,30 @@
 static const struct gw_sample_group table[] = {{-5, 7}, {0, 0}, {INT64_MIN, INT64_MAX}};
 static const struct gw_sample_group_run runs[] = {{2, 1}, {0, 2}};
 static const uint32_t good_rows[] = {7, 0, 9};
-static const struct gw_sample_arrays good_arrays = {
-	.weight = "weight", .mask = "m", .time = "at", .table = table, .runs = runs, .rows = good_rows};
+static const struct gw_sample_column good_columns[] = {{1, "weight"}, {2, "m"}, {7, "at"}};
+
+static struct gw_sample_call good_call_with(uint32_t column_count, struct gw_sample_arrays *arrays)
+{
+	struct gw_sample_call call = {.sampler_version = GW_SAMPLER_VERSION,
+				      .etype = 2,
+				      .key = 99,
+				      .fanout = 5,
+				      .kind = 2,
+				      .flags = GW_SAMPLE_REPLACE,
+				      .row_count = 3,
+				      .reply_bytes_max = 1000,
+				      .table_count = 3,
+				      .run_count = 2};
+	*arrays = (struct gw_sample_arrays){.table = table, .runs = runs, .rows = good_rows};
+	for (uint32_t i = 0; i < column_count; i++)
+		gw_sample_call_add_column(&call, arrays, good_columns[i].number, good_columns[i].name);
+	return call;
+}
 
 static struct gw_sample_call good_call(void)
 {
-	return (struct gw_sample_call){.sampler_version = GW_SAMPLER_VERSION,
-				       .etype = 2,
-				       .key = 99,
-				       .fanout = 5,
-				       .kind = 2,
-				       .flags = GW_SAMPLE_REPLACE,
-				       .row_count = 3,
-				       .reply_bytes_max = 1000,
-				       .table_count = 3,
-				       .run_count = 2,
-				       .weight_bytes = 6,
-				       .mask_bytes = 1,
-				       .time_bytes = 2};
+	struct gw_sample_arrays arrays;
+	return good_call_with(3, &arrays);
 }
 
 #define WHOLE_MAX 512
@@ -45,7 +51,8 @@ static struct gw_sample_call good_call(void)
 /* The bytes of a good call, with another head. */
 static size_t make_whole(const struct gw_sample_call *call, uint8_t whole[WHOLE_MAX])
 {
-	const struct gw_sample_call good = good_call();
+	struct gw_sample_arrays good_arrays;
+	const struct gw_sample_call good = good_call_with(3, &good_arrays);
 	size_t bytes = gw_sample_call_bytes(&good);
 	assert_true(bytes <= WHOLE_MAX);
 	memset(whole, 0xaa, WHOLE_MAX);
@@ -61,9 +68,10 @@ static gw_status parse_bytes(const uint8_t *whole, size_t bytes, struct gw_sampl
 	struct gw_sample_arrays arrays;
 	gw_status status = gw_sample_call_parse(exact, bytes, 4, out, &arrays);
 	if (status == GW_OK && out->row_count) {
-		assert_memory_equal(arrays.weight, "weight", out->weight_bytes);
-		assert_memory_equal(arrays.mask, "m", out->mask_bytes);
-		assert_memory_equal(arrays.time, "at", out->time_bytes);
+		for (uint32_t i = 0; i < out->column_count; i++) {
+			assert_int_equal(arrays.columns[i].number, good_columns[i].number);
+			assert_string_equal(arrays.columns[i].name, good_columns[i].name);
+		}
 		assert_memory_equal(arrays.table, table, out->table_count * sizeof(table[0]));
 		assert_memory_equal(arrays.runs, runs, out->run_count * sizeof(runs[0]));
 		assert_memory_equal(arrays.rows, good_rows, out->row_count * sizeof(good_rows[0]));
@@ -121,11 +129,64 @@ static void calls_are_checked(void **state)
 		call.run_count = counts[i] == 2 ? 1 : counts[i];
 		assert_int_equal(parse_call(&call), GW_PROTOCOL);
 	}
+	static const uint16_t column_counts[] = {0, 1, 2, 4, 5, GW_SAMPLE_COLUMNS_MAX + 1, UINT16_MAX};
+	for (size_t i = 0; i < sizeof(column_counts) / sizeof(column_counts[0]); i++) {
+		call = good_call();
+		call.column_count = column_counts[i];
+		assert_int_equal(parse_call(&call), GW_PROTOCOL);
+	}
+	for (uint32_t name_bytes = 0; name_bytes <= UINT16_MAX;
+	     name_bytes = name_bytes < 30 ? name_bytes + 1 : name_bytes * 2 + 1) {
+		call = good_call();
+		call.name_bytes = (uint16_t)name_bytes;
+		assert_int_equal(parse_call(&call), name_bytes == 12 ? GW_OK : GW_PROTOCOL);
+	}
 	call = (struct gw_sample_call){.sampler_version = GW_SAMPLER_VERSION};
 	assert_int_equal(parse_bytes((const uint8_t *)&call, sizeof(call), &out), GW_OK);
 }
 
-/* Runs of groups must cover the rows, and be in the table if one exists. */
+/* Calls with each number of columns, and with other bytes where the columns are: their numbers ascend, and each name
+ * has at least one byte and one NUL. */
+static void columns_are_checked(void **state)
+{
+	(void)state;
+	struct gw_sample_call out;
+	struct gw_sample_arrays arrays;
+	uint8_t whole[WHOLE_MAX];
+	for (uint32_t n = 0; n <= 3; n++) {
+		const struct gw_sample_call call = good_call_with(n, &arrays);
+		gw_sample_call_print(&call, &arrays, whole);
+		assert_int_equal(parse_bytes(whole, gw_sample_call_bytes(&call), &out), GW_OK);
+		assert_int_equal(out.column_count, n);
+	}
+	const struct gw_sample_call call = good_call_with(3, &arrays);
+	const size_t bytes = gw_sample_call_bytes(&call), names = sizeof(call) + 3 * sizeof(uint32_t);
+	const struct {
+		size_t at;
+		uint8_t value;
+		gw_status status;
+	} cases[] = {
+		{sizeof(call), 0, GW_OK},           /* 0, 2, 7 */
+		{sizeof(call), 2, GW_PROTOCOL},     /* 2, 2, 7 */
+		{sizeof(call) + 4, 9, GW_PROTOCOL}, /* 1, 9, 7 */
+		{sizeof(call) + 11, 255, GW_OK},    /* 1, 2, a large number: the server refuses it */
+		{names, 0, GW_PROTOCOL},            /* an empty name */
+		{names + 3, 0, GW_PROTOCOL},        /* "wei" and "ght", and one name too many */
+		{names + 6, 'x', GW_PROTOCOL},      /* "weightxm", and one name too few */
+		{names + 8, 'x', GW_PROTOCOL},      /* "mxat", and one name too few */
+		{names + 11, 'x', GW_PROTOCOL},     /* the last name has no NUL */
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		gw_sample_call_print(&call, &arrays, whole);
+		whole[cases[i].at] = cases[i].value;
+		uint8_t *exact = malloc(bytes);
+		struct gw_sample_arrays parsed;
+		memcpy(exact, whole, bytes);
+		assert_int_equal(gw_sample_call_parse(exact, bytes, 4, &out, &parsed), cases[i].status);
+		free(exact);
+	}
+}
+
 static void groups_are_checked(void **state)
 {
 	(void)state;
@@ -144,8 +205,8 @@ static void groups_are_checked(void **state)
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint8_t whole[WHOLE_MAX];
-		struct gw_sample_call call = good_call(), out;
-		struct gw_sample_arrays arrays = good_arrays;
+		struct gw_sample_arrays arrays;
+		struct gw_sample_call call = good_call_with(3, &arrays), out;
 		call.table_count = cases[i].table_count;
 		arrays.runs = cases[i].runs;
 		gw_sample_call_print(&call, &arrays, whole);
@@ -316,6 +377,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(calls_are_checked),
+		cmocka_unit_test(columns_are_checked),
 		cmocka_unit_test(groups_are_checked),
 		cmocka_unit_test(replies_come_back_as_they_were),
 		cmocka_unit_test(a_reply_cut_anywhere_is_refused),

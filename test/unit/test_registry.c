@@ -29,7 +29,6 @@ static void each_scheme_has_a_row_of_its_own(void **state)
 	assert_null(gw_scheme_find(""));
 }
 
-/* The choices, and their text, are "auto" and the schemes that a client may prefer. */
 static void choices_are_the_table(void **state)
 {
 	char text[128] = "auto";

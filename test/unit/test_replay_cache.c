@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "test/support/alloc_fault.h"
-#include "transport/replay_cache.h"
-#include "transport/service_private.h"
+#include "transport/service/replay_cache.h"
+#include "transport/service/service_backend.h"
 
 static void uuid_of(uint32_t number, uint8_t uuid[16])
 {
@@ -45,7 +45,6 @@ static void part(struct gw_replay_cache *cache, uint32_t client)
 	gw_replay_disconnect(cache, uuid);
 }
 
-/* Applies a call with an answer of this many bytes. */
 static gw_status apply(struct gw_replay_cache *cache, uint32_t client, struct gw_once once, uint32_t bytes)
 {
 	struct gw_replay_entry *entry;

@@ -277,8 +277,7 @@ static void arrays_as_asked(void **state)
 	import_bed_reset(&import_bed);
 }
 
-/* Several weights: each has its table, and values that do not depend on the others. */
-static void several_weights(void **state)
+static void several_weights_are_independent(void **state)
 {
 	(void)state;
 	static float alone[1 << 10];
@@ -341,7 +340,7 @@ int main(void)
 		cmocka_unit_test(graph500_parameters),
 		cmocka_unit_test(heavy_tail_shuffled),
 		cmocka_unit_test(arrays_as_asked),
-		cmocka_unit_test(several_weights),
+		cmocka_unit_test(several_weights_are_independent),
 		cmocka_unit_test(too_big_is_refused_first),
 		cmocka_unit_test(shortage),
 	};

@@ -53,7 +53,6 @@ static void draw_i_is_word_i(void **state)
 		assert_int_equal(gw_draw32(&draws), gw_philox(99, 1ull << 40, i / 4).word[i % 4]);
 }
 
-/* Every argument of the key matters, and the bits of kinds, hops and types do not overlap. */
 static void keys_differ(void **state)
 {
 	(void)state;

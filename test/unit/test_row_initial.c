@@ -132,7 +132,6 @@ static void random_values_by_definition(void **state)
 	}
 }
 
-/* The eighth of the distribution in which a value is. */
 static uint32_t eighth_of(enum gw_initial how, double value)
 {
 	double below = how == GW_INITIAL_UNIFORM ? value : erfc(-value / sqrt(2)) / 2;
@@ -330,7 +329,6 @@ static void what_no_row_can_begin_with(void **state)
 	assert_true(words[0] == -3 && words[1] == -3 && bytes[0] == -3 && bytes[2] == -3);
 }
 
-/* Constants are unchanged, whatever they are. */
 static void constants_that_are_not_finite(void **state)
 {
 	(void)state;

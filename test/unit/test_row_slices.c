@@ -69,8 +69,7 @@ static void check_alike(const struct pair *pair)
 			    gw_arena_base(gw_row_store_arena(pair->sliced)), bytes);
 }
 
-/* Whether the call needs another slice. */
-static bool again(struct gw_row_slice *slice, gw_status status, uint64_t cost)
+static bool needs_another_slice(struct gw_row_slice *slice, gw_status status, uint64_t cost)
 {
 	assert_true(status == GW_OK || (status == GW_AGAIN && !slice->taken));
 	slice->cost = cost;
@@ -81,10 +80,10 @@ static uint32_t push_in_slices(struct pair *pair, struct gw_row_slice *slice, ui
 {
 	uint32_t slices = 1;
 	slice->cost = cost;
-	while (again(slice,
-		     gw_row_store_push_slice(pair->sliced, slice, &adagrad, pair->rows, CALL, pair->values, NULL,
-					     &pair->scratch),
-		     cost))
+	while (needs_another_slice(slice,
+				   gw_row_store_push_slice(pair->sliced, slice, &adagrad, pair->rows, CALL,
+							   pair->values, NULL, &pair->scratch),
+				   cost))
 		slices++;
 	return slices;
 }
@@ -100,7 +99,8 @@ static void check_slices(uint64_t columns, uint64_t cost, bool most)
 	uint64_t found, sum = 0;
 	pair_begin(&pair, columns);
 	assert_int_equal(gw_row_store_write_slice(pair.whole, NULL, pair.rows, CALL, pair.values), GW_OK);
-	while (again(&write, gw_row_store_write_slice(pair.sliced, &write, pair.rows, CALL, pair.values), cost))
+	while (needs_another_slice(&write, gw_row_store_write_slice(pair.sliced, &write, pair.rows, CALL, pair.values),
+				   cost))
 		slices++;
 	assert_true(!most || slices == CALL - 1);
 	assert_true(cost < UINT64_MAX || slices == 0);
@@ -110,27 +110,28 @@ static void check_slices(uint64_t columns, uint64_t cost, bool most)
 	assert_true(push_in_slices(&pair, &push, cost) >= (most ? CALL : 1));
 	check_alike(&pair);
 	assert_int_equal(gw_row_store_read(pair.whole, pair.rows, CALL, one), GW_OK);
-	while (again(&read, gw_row_store_read_slice(pair.sliced, &read, pair.rows, CALL, other), cost))
+	while (needs_another_slice(&read, gw_row_store_read_slice(pair.sliced, &read, pair.rows, CALL, other), cost))
 		;
 	assert_memory_equal(one, other, CALL * columns * sizeof(float));
 	assert_int_equal(gw_row_store_set_state_slice(pair.whole, NULL, pair.rows, CALL, 0, 1, pair.values), GW_OK);
-	while (again(&state, gw_row_store_set_state_slice(pair.sliced, &state, pair.rows, CALL, 0, 1, pair.values),
-		     cost))
+	while (needs_another_slice(
+		&state, gw_row_store_set_state_slice(pair.sliced, &state, pair.rows, CALL, 0, 1, pair.values), cost))
 		;
 	/* The state is unaligned in one of the buffers. */
 	assert_int_equal(
 		gw_row_store_save_slice(pair.whole, NULL, 1, ROWS - 1, one, one + ROWS * columns * sizeof(float)),
 		GW_OK);
-	while (again(&save,
-		     gw_row_store_save_slice(pair.sliced, &save, 1, ROWS - 1, other,
-					     other + ROWS * columns * sizeof(float) + 1),
-		     cost))
+	while (needs_another_slice(&save,
+				   gw_row_store_save_slice(pair.sliced, &save, 1, ROWS - 1, other,
+							   other + ROWS * columns * sizeof(float) + 1),
+				   cost))
 		;
 	assert_memory_equal(one, other, (ROWS - 1) * columns * sizeof(float));
 	assert_memory_equal(one + ROWS * columns * sizeof(float), other + ROWS * columns * sizeof(float) + 1,
 			    (ROWS - 1) * sizeof(float));
 	for (bool more = true; more; sum += found)
-		more = again(&count, gw_row_store_count_slice(pair.sliced, &count, 1, ROWS - 2, &found), cost);
+		more = needs_another_slice(&count, gw_row_store_count_slice(pair.sliced, &count, 1, ROWS - 2, &found),
+					   cost);
 	assert_int_equal(gw_row_store_count_slice(pair.whole, NULL, 1, ROWS - 2, &found), GW_OK);
 	assert_int_equal(sum, found);
 	pair_end(&pair);

@@ -35,7 +35,7 @@ static struct gw_row_store *store_of(gw_dtype dtype, uint64_t rows, uint64_t col
 	return store;
 }
 
-/* Reads every row like a reader over the network: payload and trailer from the arena, checked by their hash. */
+/* Like a reader over the network: payload and trailer come from the arena. */
 static void check_hashes(const struct gw_row_store *store)
 {
 	const struct gw_row_format *format = gw_row_store_format(store);
@@ -125,8 +125,7 @@ static void rows_begin_as_copies(void **state)
 	assert_string_equal(gw_last_error(), "rows of test: row 77");
 }
 
-/* Overwrites and reads compared with an array. Of equal rows the last one counts, and one invalid row fails the call.
- */
+/* Of equal rows the last one counts, and one invalid row fails the call. */
 static void check_overwriting(uint64_t columns)
 {
 	enum { ROWS = 200, CALLS = 50, MOST = 300 };

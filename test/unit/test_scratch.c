@@ -16,7 +16,6 @@
 
 #define WAIT_MS 20000
 
-/* A program that creates a folder with a file, prints its path, and ends in the requested way. */
 static void use_and_end(int to, void (*end)(void))
 {
 	char path[64], file[128];
@@ -74,8 +73,7 @@ static void folders_go(void **state)
 	}
 }
 
-/* While the program runs its folders stay, and it removes them itself. */
-static void folders_stay(void **state)
+static void folders_stay_until_the_program_removes_them(void **state)
 {
 	(void)state;
 	char first[] = "/tmp/gw-test-scratch-XXXXXX", second[64];
@@ -89,7 +87,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(folders_go),
-		cmocka_unit_test(folders_stay),
+		cmocka_unit_test(folders_stay_until_the_program_removes_them),
 	};
 	return cmocka_run_group_tests_name("scratch", tests, NULL, NULL);
 }

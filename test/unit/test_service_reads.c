@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 
 #define THREADS 4
 #define ROUNDS  20

@@ -61,7 +61,6 @@ static void landings_lie_apart(void **state)
 	gw_poll_group_destroy(group);
 }
 
-/* A thousand landings of a mini-batch's size need only a few registrations. */
 static void few_registrations_for_many_landings(void **state)
 {
 	(void)state;

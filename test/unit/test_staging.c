@@ -177,8 +177,7 @@ static int rename_fails(void *context)
 	return (int)gw_staging_commit(staging);
 }
 
-/* A commit that fails leaves only the old folder. */
-static void test_failed_commit(void **state)
+static void test_failed_commit_leaves_only_the_old_folder(void **state)
 {
 	struct place *place = *state;
 	assert_int_equal(mkdir(place->final, 0755), 0);
@@ -269,8 +268,7 @@ static void on_signal(int number)
 	_exit(42);
 }
 
-/* A writer that a signal interrupts in the middle of its files: the handler removes them all. */
-static void test_interrupted(void **state)
+static void test_signal_handler_removes_all_files(void **state)
 {
 	struct place *place = *state;
 	int ready[2];
@@ -317,8 +315,7 @@ static void test_limit(void **state)
 	assert_int_equal(place_entries(place->root), 0);
 }
 
-/* Links are removed, not followed. */
-static void test_remove_tree(void **state)
+static void test_remove_tree_does_not_follow_links(void **state)
 {
 	struct place *place = *state;
 	char path[256], link[256];
@@ -368,14 +365,22 @@ static void test_memory_shortage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_commit),        TEST(test_trailing_slashes_and_relative),
-		TEST(test_abort),         TEST(test_paths_stay_inside),
-		TEST(test_exists),        TEST(test_exists_at_commit),
-		TEST(test_replace),       TEST(test_plain_rename),
-		TEST(test_failed_commit), TEST(test_no_parent),
-		TEST(test_no_space),      TEST(test_cleanup),
-		TEST(test_interrupted),   TEST(test_limit),
-		TEST(test_remove_tree),   TEST(test_memory_shortage),
+		TEST(test_commit),
+		TEST(test_trailing_slashes_and_relative),
+		TEST(test_abort),
+		TEST(test_paths_stay_inside),
+		TEST(test_exists),
+		TEST(test_exists_at_commit),
+		TEST(test_replace),
+		TEST(test_plain_rename),
+		TEST(test_failed_commit_leaves_only_the_old_folder),
+		TEST(test_no_parent),
+		TEST(test_no_space),
+		TEST(test_cleanup),
+		TEST(test_signal_handler_removes_all_files),
+		TEST(test_limit),
+		TEST(test_remove_tree_does_not_follow_links),
+		TEST(test_memory_shortage),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

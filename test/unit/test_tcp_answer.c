@@ -11,7 +11,7 @@
 
 #include "test/support/must.h"
 #include "transport/prefetch.h"
-#include "transport/tcp/server_answer.h"
+#include "transport/tcp/server/server_answer.h"
 
 #define ROWS      3
 #define ROW_BYTES 1000
@@ -160,7 +160,6 @@ static void one_long_range_is_not_copied(void **state)
 #define LARGE_ROWS  300
 #define LARGE_ROW   512u
 
-/* Gathers rows from all over the region, its last row included, and compares them. */
 static void rows_are_the_same(struct gw_service *service, const uint8_t *memory, uint64_t bytes)
 {
 	struct tcp_answer answer = {0};

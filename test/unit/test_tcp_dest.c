@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "test/support/transport_bed.h"
-#include "transport/tcp/dest.h"
+#include "transport/tcp/client/dest.h"
 
 #define AREA_BYTES (512u << 10)
 #define RANGES_MAX 400u

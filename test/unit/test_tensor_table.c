@@ -16,7 +16,7 @@
 #include "test/support/graph_fixture.h"
 #include "test/support/must.h"
 #include "test/support/part_files.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 
 #define ROUNDS  20
 #define TENSORS 3
@@ -55,7 +55,6 @@ static struct gw_tensor_create_call call_of(int number)
 	return call;
 }
 
-/* Creates or finds a tensor, and releases it. */
 static gw_status make_and_leave(struct desk *desk, struct gw_tensor_create_call *call, struct gw_tensor_state *tensor)
 {
 	struct gw_shard *shard;
@@ -65,7 +64,7 @@ static gw_status make_and_leave(struct desk *desk, struct gw_tensor_create_call 
 	return status;
 }
 
-/* Creates or finds a tensor, which the caller must release. Returns whether its rows have their values. */
+/* The caller releases the tensor. True: its rows have their values. */
 static bool desk_lease(struct desk *desk, int number, struct gw_shard **shard)
 {
 	struct gw_tensor_create_call call = call_of(number);
@@ -216,7 +215,6 @@ static void a_deleted_tensor_gets_no_state(void **state)
 	desk_end(&desk);
 }
 
-/* The client gets an error, and no part of its tensor stays. */
 static void a_job_too_many_leaves_no_tensor(void **state)
 {
 	(void)state;

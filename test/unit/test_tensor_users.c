@@ -132,7 +132,7 @@ static void *use_shards(void *context)
 	return NULL;
 }
 
-/* Waits until the shard has no other user. Then its rows equal the sum of the pushes that threads recorded. */
+/* Waits until the shard has no other user. */
 static void expect_pushes(struct desk *desk, struct gw_shard *shard, uint32_t number)
 {
 	const uint64_t rows[ROWS] = {0, 1, 2, 3, 4, 5, 6, 7};

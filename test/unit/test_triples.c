@@ -45,7 +45,6 @@ static void fixture_make(struct fixture *fixture)
 						       .other_count = OTHERS};
 }
 
-/* Whether negatives may be drawn from this node. */
 static bool is_drawn_from(const struct fixture *fixture, int64_t id)
 {
 	for (uint32_t i = 0; i < OTHERS; i++) {
@@ -118,7 +117,6 @@ static void each_epoch_walks_every_triple_once(void **state)
 	gw_triples_close(triples);
 }
 
-/* A digest of all that a batch has. */
 static uint64_t sum_of(const struct gw_triple_batch *batch)
 {
 	uint64_t sum = batch->entity_count;

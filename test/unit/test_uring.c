@@ -54,8 +54,7 @@ static void limit_memory(void)
 
 static struct io_uring all[RINGS_MAX];
 
-/* As many rings as fit. */
-static uint32_t rings_fill(struct io_uring *rings, int *error)
+static uint32_t count_rings_that_fit(struct io_uring *rings, int *error)
 {
 	uint32_t n = 0;
 	while (rings + n < all + RINGS_MAX && (*error = ring_open(&rings[n])) == 0)
@@ -69,10 +68,10 @@ static int rings_come_and_go(void)
 	int error = 0;
 	limit_memory();
 	/* The kernel may still be freeing another process's rings. */
-	uint32_t n = rings_fill(all, &error);
+	uint32_t n = count_rings_that_fit(all, &error);
 	for (int i = 0; i < 100 && n < ENOUGH; i++) {
 		usleep(10000);
-		n += rings_fill(all + n, &error);
+		n += count_rings_that_fit(all + n, &error);
 	}
 	uint32_t half = n / 2;
 	if (n == RINGS_MAX || n < ENOUGH)
@@ -96,7 +95,7 @@ static int no_room_is_reported(void)
 {
 	int error = 0;
 	limit_memory();
-	uint32_t n = rings_fill(all, &error);
+	uint32_t n = count_rings_that_fit(all, &error);
 	return n == RINGS_MAX ? NO_LIMIT : error == -ENOMEM ? 0 : 1;
 }
 
@@ -156,7 +155,7 @@ static int no_room_is_reported_in_the_end(void)
 	while (atomic_load(&closed) == 0)
 		usleep(1000);
 	limit_memory();
-	uint32_t n = rings_fill(all, &error);
+	uint32_t n = count_rings_that_fit(all, &error);
 	return n == RINGS_MAX || atomic_load(&closed) < 0 ? NO_LIMIT : error == -ENOMEM ? 0 : 1;
 }
 

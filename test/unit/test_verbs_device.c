@@ -99,7 +99,6 @@ static void side_end(struct side *side)
 
 /* --- Completion queues. --- */
 
-/* Every queue pair has its entries in a completion queue, whatever the order. */
 static void check_entries(const struct side *side)
 {
 	uint32_t used[VERBS_CQS_MAX] = {0};

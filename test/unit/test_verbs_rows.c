@@ -81,7 +81,7 @@ static void write_now_and_then(void)
 		row_write(writing, (uint32_t)gw_below(&writer_seed, writing->rows), 1000 + writer_value++);
 }
 
-/* Checks that all rows of the completion are complete, except those that it lists. Returns how many it lists. */
+/* Except those that it lists. Returns how many it lists. */
 static uint32_t check_rows(const struct side *side, const struct gw_completion *completion, uint64_t n, uint32_t apart)
 {
 	assert_int_equal(completion->status, completion->torn_count ? GW_AGAIN : GW_OK);

@@ -187,7 +187,6 @@ static void test_index_of_other_nodes(void **state)
 	assert_int_equal(gw_remove_tree(root), GW_OK);
 }
 
-/* The same of edges, over two parts. */
 static void test_inverse_over_parts(void **state)
 {
 	(void)state;
@@ -264,7 +263,6 @@ static void test_usage(void **state)
 	assert_int_equal(lines(errors), 1);
 }
 
-/* Compares counts with the fixture's own edges. */
 static void test_inspect(void **state)
 {
 	(void)state;

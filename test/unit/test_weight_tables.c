@@ -23,7 +23,6 @@ enum { ROWS = 600, NODES = 40 };
 
 static const char *const parts_options[] = {"--num-parts=1", "--num-parts=2", "--num-parts=3"};
 
-/* Edges with a few hubs, as text with two columns of numbers. */
 static void write_edges(const char *name, uint64_t salt)
 {
 	char *text = malloc(ROWS * 48ull);
@@ -40,7 +39,7 @@ static void write_edges(const char *name, uint64_t salt)
 	free(text);
 }
 
-/* Partitions the bed's graph into 1, 2 and 3 parts. words: more options, at most 4. */
+/* words: more options, at most 4. */
 static void check_parts(const char *const *words, const char *const (*weights)[2], size_t count, bool is_union)
 {
 	char out[160];
@@ -87,7 +86,6 @@ static void columns_and_types(void **state)
 	import_bed_reset(&import_bed);
 }
 
-/* A column of one type only, and the plain form beside it. */
 static void a_column_is_the_feature_weight(void **state)
 {
 	(void)state;
@@ -144,7 +142,6 @@ static void every_dtype(void **state)
 	}
 }
 
-/* partition makes the same table as import did, from the same lists. */
 static void partition_makes_the_table_of_import(void **state)
 {
 	(void)state;
@@ -214,8 +211,7 @@ static void chunks(void **state)
 	import_bed_fails(&import_bed, GW_NOT_FOUND, "--weight v", "not an edge feature", NULL);
 }
 
-/* A matrix and triples, whose columns become features. */
-static void other_texts(void **state)
+static void columns_of_other_texts(void **state)
 {
 	(void)state;
 	import_bed_text(&import_bed, "m.mtx",
@@ -344,7 +340,7 @@ int main(void)
 		cmocka_unit_test(every_dtype),
 		cmocka_unit_test(partition_makes_the_table_of_import),
 		cmocka_unit_test(chunks),
-		cmocka_unit_test(other_texts),
+		cmocka_unit_test(columns_of_other_texts),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(refusals_of_partition),
 		cmocka_unit_test(shortage),

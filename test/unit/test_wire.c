@@ -42,7 +42,7 @@ static struct body read_begin(uint8_t type, const struct wire_read *read)
 
 /* --- Offsets. --- */
 
-/* Encodes n offsets with distance `step`, and decodes them. Returns the code. */
+/* Returns the code. */
 static struct wire_code round_trip(uint8_t type, const uint64_t *at, uint32_t n, size_t step)
 {
 	struct wire_code code = gw_wire_code(at, n, step);
@@ -233,47 +233,6 @@ static void headers(void **state)
 	}
 }
 
-/* HELLO and CHALLENGE differ only in the bytes after the version. */
-static gw_status greet(bool hello, uint64_t magic, uint32_t version, uint32_t flag, uint32_t n)
-{
-	struct wire_hello as_hello;
-	struct wire_challenge as_challenge;
-	struct body body = body_begin(n);
-	memcpy(body.at, &magic, 8);
-	memcpy(body.at + 8, &version, 4);
-	if (n >= 16)
-		memcpy(body.at + 12, &flag, 4);
-	for (uint32_t i = 16; i < n; i++)
-		body.at[i] = (uint8_t)i;
-	gw_status status = hello ? gw_wire_hello(body.at, n, &as_hello) : gw_wire_challenge(body.at, n, &as_challenge);
-	if (status == GW_OK)
-		assert_memory_equal(hello ? (const void *)&as_hello : &as_challenge, body.at, n);
-	free(body.memory);
-	return status;
-}
-
-static void greetings(void **state)
-{
-	(void)state;
-	for (int hello = 0; hello < 2; hello++) {
-		uint32_t n = hello ? 72 : 56;
-		assert_int_equal(greet(hello, WIRE_MAGIC, WIRE_VERSION, 0, n), GW_OK);
-		assert_int_equal(greet(hello, WIRE_MAGIC, WIRE_VERSION, 1, n), GW_OK);
-		assert_int_equal(greet(hello, WIRE_MAGIC, WIRE_VERSION, 2, n), GW_PROTOCOL);
-		assert_int_equal(greet(hello, WIRE_MAGIC, WIRE_VERSION, 1u << 31, n), GW_PROTOCOL);
-		for (uint32_t other = 12; other < 100; other++) {
-			gw_status expected = other == n ? GW_OK : GW_PROTOCOL;
-			assert_int_equal(greet(hello, WIRE_MAGIC, WIRE_VERSION, 0, other), expected);
-			/* Another version is distinguished from another program, whatever its length. */
-			assert_int_equal(greet(hello, WIRE_MAGIC, WIRE_VERSION + 1, 9, other), GW_VERSION);
-			assert_int_equal(greet(hello, WIRE_MAGIC, 0, 9, other), GW_VERSION);
-			assert_int_equal(greet(hello, WIRE_MAGIC ^ 1, WIRE_VERSION, 0, other), GW_PROTOCOL);
-			assert_int_equal(greet(hello, WIRE_MAGIC ^ 1ull << 63, WIRE_VERSION + 1, 0, other),
-					 GW_PROTOCOL);
-		}
-	}
-}
-
 /* A valid WELCOME of `regions` regions, with one 4-byte word changed (word < 0: no change), in n bytes. */
 static gw_status welcome(uint32_t region_count, uint32_t n, int word, uint32_t value)
 {
@@ -414,7 +373,6 @@ static void memories_of_rows(void **state)
 	}
 }
 
-/* A read of one range at `at`. */
 static gw_status row_at(const struct gw_row_format *format, uint64_t at, uint32_t bytes)
 {
 	struct wire_read read = {.count = 1, .length = bytes, .width = 8};
@@ -585,7 +543,6 @@ int main(void)
 		cmocka_unit_test(extreme_offsets),
 		cmocka_unit_test(ranges_are_checked_exactly),
 		cmocka_unit_test(headers),
-		cmocka_unit_test(greetings),
 		cmocka_unit_test(welcomes),
 		cmocka_unit_test(memories),
 		cmocka_unit_test(memories_of_rows),

@@ -32,7 +32,7 @@ static void begin_scratch(bool in_memory)
 		gw_scratch_make(scratch);
 }
 
-/* Writes an array of this many bytes in odd pieces, and compares the file. */
+/* In odd pieces. */
 static void check_array(struct gw_write_behind *writer, uint64_t bytes, size_t piece)
 {
 	char path[96], name[104];

@@ -111,7 +111,7 @@ static void test_id_distinguishes_graphs(void **state)
 	assert_true(ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != ids[2]);
 }
 
-/* Shapes are checked when an array begins. The fixture's part 0 has 15 papers, 8 authors of 16. */
+/* The fixture's part 0 has 15 papers, 8 authors of 16. */
 static void test_schema(void **state)
 {
 	(void)state;

@@ -22,8 +22,8 @@ int gw_tool_agent(int argc, char **argv)
 		       "and exchanges lines of JSON with it; it is not meant to be used by hand.\n\nExample:\n"
 		       "  graphwire agent <<<'{\"op\":\"servers\"}'"
 		       "\vEnds everything that it has started when its standard input ends or is silent for 30 s, "
-		       "and on SIGTERM. Exit status: 0 ended by the launcher's request, 1 ended for another reason, 2 "
-		       "wrong usage.",
+		       "and on SIGTERM. Exit status: 0 ended by the launcher's request, 1 ended for another reason, "
+		       "2 wrong usage.",
 	};
 	struct gw_agent agent = {
 		.silence_ns = 30 * GW_NS_PER_SECOND,

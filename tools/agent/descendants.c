@@ -82,7 +82,7 @@ static void kin_mark(struct kin *all, size_t count)
 	}
 }
 
-/* Reaps children; returns whether no child is left. */
+/* True: no child is left. */
 static bool descendants_reap(struct gw_agent *agent)
 {
 	siginfo_t info;

@@ -54,7 +54,6 @@ _Noreturn static void guard_finish(pid_t worker, int status)
 	exit(1);
 }
 
-/* Reads a pending signal and passes it on. */
 static void guard_take_signal(int signals, pid_t worker)
 {
 	struct signalfd_siginfo info;

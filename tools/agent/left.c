@@ -47,7 +47,7 @@ struct left {
 
 /* --- Finding. --- */
 
-/* The group of a mark whose worker is gone; -1: the worker runs, or there are too many groups. */
+/* -1: the worker runs, or there are too many groups. */
 static int left_group(struct left *left, const struct gw_agent_mark *mark)
 {
 	for (int g = 0; g < left->group_count; g++) {
@@ -60,7 +60,7 @@ static int left_group(struct left *left, const struct gw_agent_mark *mark)
 	return left->group_count++;
 }
 
-/* The mark in the environment that the process started with; NULL: no mark, or another user's process. */
+/* NULL: no mark, or another user's process. */
 static const char *left_mark_of(const struct left *left, const char *pid)
 {
 	static const char name[] = GW_AGENT_MARK "=";
@@ -107,7 +107,7 @@ static void left_take(struct left *left, const char *pid)
 		.group = value && gw_agent_mark_parse(value, &mark) ? left_group(left, &mark) : -1};
 }
 
-/* Excludes this process and its ancestors from all groups, so that they are not signalled. */
+/* So that they are not signalled. */
 static void left_spare_own(struct left *left)
 {
 	for (pid_t pid = getpid(), parent; pid > 1; pid = parent) {
@@ -134,7 +134,6 @@ static void left_note_servers(struct left *left)
 	json_decref(records);
 }
 
-/* Adds the children of a group's processes, and all processes of their sessions, until nothing changes. */
 static void left_spread(struct left *left)
 {
 	for (bool more = true; more;) {
@@ -153,7 +152,6 @@ static void left_spread(struct left *left)
 	}
 }
 
-/* Adds the folders of workers that are gone, with or without running processes. */
 static void left_take_folders(struct left *left)
 {
 	char home[GW_AGENT_PATH_MAX];

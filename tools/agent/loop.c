@@ -40,8 +40,7 @@ static bool loop_has_ended(const struct gw_agent *agent)
 	return true;
 }
 
-/* Runs when no process of this agent remains, or the grace is over: kills the remaining descendants and reports the
- * ends of the processes. */
+/* Runs when no process of this agent remains, or the grace is over. */
 static void loop_finish(struct gw_agent *agent)
 {
 	gw_agent_process_reap(agent);
@@ -109,7 +108,7 @@ static void loop_take_signals(struct gw_agent *agent)
 	gw_agent_process_reap(agent);
 }
 
-/* Releases the guardian, which exits; from now on the worker is alone with its servers. */
+/* The guardian exits; from now on the worker is alone with its servers. */
 static void loop_detach(struct gw_agent *agent)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -180,7 +179,6 @@ static bool loop_is_silent(const struct gw_agent *agent, uint64_t now)
 	       poll(&heard, 1, 0) == 0;
 }
 
-/* Starts the end if the launcher is silent, sends pings, and carries out a release. */
 static void loop_look(struct gw_agent *agent, uint64_t now)
 {
 	if (loop_is_silent(agent, now))

@@ -19,7 +19,7 @@
 
 #define RUNNING ".running"
 
-/* Whether a name begins with the time when a job started, such as 20261122-162116-. Sorted names are in this order. */
+/* As in 20261122-162116-. Sorted names are in the order of their times. */
 static int old_logs_is_job(const struct dirent *entry)
 {
 	static const char form[] = "dddddddd-dddddd-";

@@ -210,7 +210,7 @@ _Noreturn static void process_exec(const struct gw_agent *agent, char **argv, co
 	_exit(127);
 }
 
-/* Copies the words of the command; NULL with the error text set. */
+/* NULL with the error text set. */
 static char **process_words(const json_t *list)
 {
 	size_t count = json_array_size(list);

@@ -245,8 +245,7 @@ static gw_status request_watch(struct gw_agent *agent, const json_t *request)
 	return status;
 }
 
-/* Signals the server on record at a port, if its name is as requested. The launcher then asks "servers" until the
- * server is gone. */
+/* The launcher then asks "servers" until the server is gone. */
 static gw_status request_stop(struct gw_agent *agent, const json_t *request)
 {
 	json_int_t port = json_integer_value(json_object_get(request, "port"));

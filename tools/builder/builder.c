@@ -11,7 +11,6 @@
 #include "tools/builder/builder_private.h"
 #include "tools/weights.h"
 
-/* Makes room for one more element. */
 static gw_status builder_make_room(void **elements, uint32_t count, uint32_t *room, size_t bytes)
 {
 	if (count < *room)

@@ -68,7 +68,6 @@ static gw_status permute_rows(void *context, uint64_t begin, uint64_t end, unsig
 	return GW_OK;
 }
 
-/* Writes data's rows in the order of rows[count], a piece at a time. */
 static gw_status write_permuted(struct builder_writing *w, const char *key, const struct gw_builder_array *array,
 				const uint64_t *rows, uint64_t count)
 {
@@ -182,8 +181,7 @@ static gw_status write_rel(struct builder_writing *w, const struct turned *t)
 	return status;
 }
 
-/* Makes an array of sort keys for the out-lists: the time or the relation of each edge, in CSC order. Sets *out to NULL
- * for types whose lists are sorted by ids only. */
+/* Sets *out to NULL for types whose lists are sorted by ids only. */
 static gw_status make_keys(struct builder_writing *w, const struct turned *t, uint64_t **out)
 {
 	const struct gw_builder_edges *edges = &t->type->edges;
@@ -201,7 +199,7 @@ static gw_status make_keys(struct builder_writing *w, const struct turned *t, ui
 	return GW_OK;
 }
 
-/* Writes out-edges: the edges in CSC order, sorted by source. Each entry holds the edge's place in the CSC. */
+/* Each entry holds the edge's place in the CSC. */
 static gw_status write_transpose(struct builder_writing *w, const struct turned *t, const struct gw_csc *csc)
 {
 	uint64_t count = t->type->edges.count;
@@ -256,7 +254,6 @@ static gw_status fail_weight(const struct builder_writing *w, const struct turne
 	return gw_context(status, "edge type %s: weight \"%s\"", t->folder, item->name);
 }
 
-/* Writes the alias table of a weight, built from the weights in CSC order. */
 static gw_status write_alias(struct builder_writing *w, const struct turned *t, const struct builder_item *item,
 			     const uint64_t *indptr)
 {
@@ -289,7 +286,6 @@ static uint64_t builder_origin_of(const void *context, uint64_t position)
 	return t->rows[position];
 }
 
-/* Writes the input row of each edge, and the inverse. */
 static gw_status write_origins(struct builder_writing *w, const struct turned *t)
 {
 	const struct gw_builder_edges *edges = &t->type->edges;
@@ -304,7 +300,6 @@ static gw_status write_origins(struct builder_writing *w, const struct turned *t
 	return status;
 }
 
-/* Writes everything that input rows index: arrays, time, weights, orig_id. */
 static gw_status write_edge_arrays(struct builder_writing *w, const struct turned *t, const uint64_t *indptr)
 {
 	const struct builder_etype *type = t->type;

@@ -37,9 +37,8 @@ static gw_status builder_check_counts(const struct gw_builder *builder)
 		const struct builder_ntype *type = &builder->ntypes[i];
 		if (type->count >= NODES_MAX)
 			return gw_fail(GW_LIMIT,
-				       "node type \"%s\": %llu nodes, but at most 2^40 are allowed: renumber ids that "
-				       "have gaps "
-				       "(import: --ids compact)",
+				       "node type \"%s\": %llu nodes, but at most 2^40 are allowed: "
+				       "renumber ids that have gaps (import: --ids compact)",
 				       type->name, (unsigned long long)type->count);
 	}
 	return GW_OK;
@@ -87,6 +86,23 @@ static gw_status builder_make_schema(const struct gw_builder *builder, struct gw
 		*out = NULL;
 	}
 	return status;
+}
+
+/* ---- features and strings, of nodes and of edges ---- */
+
+gw_status gw_builder_write_strings(struct builder_writing *w, const char *key, const struct builder_item *item)
+{
+	gw_status status = gw_writer_strings(w->writer, 0, key, item->offsets, item->array.shape[0], item->array.data);
+	gw_builder_wrote(w, (item->array.shape[0] + 1) * 8 + item->offsets[item->array.shape[0]]);
+	return status;
+}
+
+gw_status gw_builder_check_rows(const struct builder_item *item, const char *what, const char *type, uint64_t rows)
+{
+	if (item->strings || item->array.shape[0] == rows)
+		return GW_OK;
+	return gw_fail(GW_INVALID, "%s feature \"%s\" of %s has %llu rows, but there are %llu %ss", what, item->name,
+		       type, (unsigned long long)item->array.shape[0], (unsigned long long)rows, what);
 }
 
 /* ---- arrays of nodes ---- */
@@ -174,7 +190,6 @@ static gw_status write_offsets(struct builder_writing *w)
 	return status;
 }
 
-/* Estimates the bytes to write, for the progress bar. */
 static uint64_t expected_bytes(const struct gw_builder *builder, const struct gw_graph_meta *meta)
 {
 	uint64_t bytes = 0;

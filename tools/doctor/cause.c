@@ -102,20 +102,19 @@ static void report_name(const struct gw_address *address, struct gw_doctor_findi
 {
 	gw_doctor_value(finding, ": its name is not known on this host");
 	gw_doctor_fix(finding,
-		      "getent hosts %.200s; add a line \"ADDRESS %.200s\" to /etc/hosts on this host, or put the "
-		      "address into "
-		      "ip_config.txt",
+		      "getent hosts %.200s; add a line \"ADDRESS %.200s\" to /etc/hosts on this host, "
+		      "or put the address into ip_config.txt",
 		      address->host, address->host);
 }
 
 static void report_key(const char *server, bool given, struct gw_doctor_finding *finding)
 {
 	gw_doctor_value(finding, ": its key differs from the key given, or none was given");
-	gw_doctor_fix(finding,
-		      "graphwire doctor --server %s --key-file FILE, with the server's key (sha256sum FILE prints the "
-		      "same on "
-		      "both hosts)%s",
-		      server, given ? "" : "; --insecure, if the server shall have no key");
+	gw_doctor_fix(
+		finding,
+		"graphwire doctor --server %s --key-file FILE, with the server's key (sha256sum FILE prints the same "
+		"on both hosts)%s",
+		server, given ? "" : "; --insecure, if the server shall have no key");
 }
 
 static void report_forbidden(const struct gw_address *address, int error, struct gw_doctor_finding *finding)
@@ -128,19 +127,19 @@ static void report_forbidden(const struct gw_address *address, int error, struct
 static void report_closed(const struct gw_address *address, const char *server, struct gw_doctor_finding *finding)
 {
 	gw_doctor_value(finding, ": no process listens on its port");
-	gw_doctor_fix(finding,
-		      "on its host: ss -ltn 'sport = :%u'; if it lists nothing: graphwire serve --part-config PARTS "
-		      "--part N --listen "
-		      "%s; if it lists 127.0.0.1 or 127.0.1.1: the same with an address that other hosts reach",
-		      address->port, server);
+	gw_doctor_fix(
+		finding,
+		"on its host: ss -ltn 'sport = :%u'; if it lists nothing: graphwire serve --part-config PARTS --part N "
+		"--listen %s; if it lists 127.0.0.1 or 127.0.1.1: the same with an address that other hosts reach",
+		address->port, server);
 }
 
 static void report_no_answer(const struct gw_address *address, struct gw_doctor_finding *finding)
 {
 	gw_doctor_value(finding, ": no packet comes back: a firewall drops the connection, or the host is down");
 	gw_doctor_fix(finding,
-		      "ping -c 3 %.200s; on its host: sudo nft list ruleset, and let TCP port %u pass (a pod: its "
-		      "NetworkPolicy)",
+		      "ping -c 3 %.200s; on its host: sudo nft list ruleset, and let TCP port %u pass (a pod: "
+		      "its NetworkPolicy)",
 		      address->host, address->port);
 }
 
@@ -161,9 +160,8 @@ static void report_pending(const struct gw_address *address, const struct knock 
 
 static void report_mute(const struct gw_address *address, struct gw_doctor_finding *finding)
 {
-	gw_doctor_value(finding,
-			": a process accepts the connection and answers nothing: the server is stopped, or the network "
-			"loses its answers");
+	gw_doctor_value(finding, ": a process accepts the connection and answers nothing: the server is stopped, "
+				 "or the network loses its answers");
 	gw_doctor_fix(finding,
 		      "on its host: ps -C graphwire -o pid,stat,args (stat T: kill -CONT PID); tracepath %.200s",
 		      address->host);
@@ -220,8 +218,10 @@ void gw_doctor_cause(const struct gw_doctor_peers *peers, const char *server, gw
 		break;
 	case GW_VERSION:
 		gw_doctor_value(finding, ": it runs another version of Graphwire");
-		gw_doctor_fix(finding, "graphwire --version, on this host and on its host: install the same "
-				       "(deploy/copy_files.py --with_program)");
+		gw_doctor_fix(
+			finding,
+			"graphwire --version, on this host and on its host: install the same (deploy/copy_files.py "
+			"--with_program)");
 		break;
 	case GW_LIMIT:
 	case GW_NO_MEMORY:
@@ -241,7 +241,7 @@ void gw_doctor_cause_large(const char *server, struct gw_doctor_finding *finding
 		return;
 	gw_doctor_value(finding, "; short answers arrive, long ones do not: the network drops packets above some size");
 	gw_doctor_fix(finding,
-		      "tracepath %.200s shows the size; sudo ip link set dev DEV mtu 1400 on both hosts, or let ICMP "
-		      "\"fragmentation needed\" pass",
+		      "tracepath %.200s shows the size; sudo ip link set dev DEV mtu 1400 on both hosts, "
+		      "or let ICMP \"fragmentation needed\" pass",
 		      address.host);
 }

@@ -58,8 +58,10 @@ void gw_doctor_transports(struct gw_doctor *doctor)
 		if (gw_transport_find(scheme->name, &transport) != GW_OK) {
 			gw_doctor_raise(finding, GW_DOCTOR_NOTE);
 			gw_doctor_value(finding, "%s", gw_last_error());
-			gw_doctor_fix(finding, "sudo apt install libibverbs-dev librdmacm-dev, then cmake --preset "
-					       "release && cmake --build --preset release");
+			gw_doctor_fix(
+				finding,
+				"sudo apt install libibverbs-dev librdmacm-dev, then cmake --preset release && cmake "
+				"--build --preset release");
 			continue;
 		}
 		gw_doctor_value(finding, "built in; a range counts as %u bytes in addition to its own",
@@ -131,23 +133,20 @@ static const struct gw_option table[] = {
 };
 
 static const char doc[] =
-	"Check this host for Graphwire: memory, huge pages, processors, io_uring, RDMA devices. Try the named "
-	"servers "
-	"over each transport, and measure the time of one read and the rate of many. Each finding names what it "
-	"costs and the command that fixes it. The doctor changes nothing and needs no privilege.\n\n"
+	"Check this host for Graphwire: memory, huge pages, processors, io_uring, RDMA devices. "
+	"Try the named servers over each transport, and measure the time of one read and the rate of many. Each "
+	"finding names what it costs and the command that fixes it. The doctor changes nothing and needs no "
+	"privilege.\n\n"
 	"Examples:\n"
 	"  graphwire doctor\n"
 	"  graphwire doctor --bytes 40Gi --json\n"
 	"  graphwire doctor --server 10.0.0.1:30050 --key-file job.key\n"
 	"  graphwire doctor --server 10.0.0.1:30050 --transport verbs --row 400"
 	"\v\"ok\": no fault. \"note\": worth knowing, or could not be checked. \"warning\": it costs speed. "
-	"\"problem\": "
-	"it "
-	"stops the work that was asked for. With --json: {\"status\", \"findings\": [{\"section\", \"name\", "
-	"\"status\", "
-	"\"value\", \"costs\", \"fix\", \"figures\"}]}.\n\n"
-	"Exit status: 0 no problem, 1 a problem (a server that no transport reaches, memory that does not suffice), 2 "
-	"bad options.";
+	"\"problem\": it stops the work that was asked for. With --json: {\"status\", \"findings\": [{\"section\", "
+	"\"name\", \"status\", \"value\", \"costs\", \"fix\", \"figures\"}]}.\n\n"
+	"Exit status: 0 no problem, 1 a problem (a server that no transport reaches, memory that does not suffice), "
+	"2 bad options.";
 
 static void look_at_devices(struct doctor_command *c)
 {

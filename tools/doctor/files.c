@@ -31,7 +31,6 @@ static bool path_of(const struct gw_doctor *doctor, char path[PATH_MAX], const c
 	return n >= 0 && n < PATH_MAX - root;
 }
 
-/* Copies `text` up to the first character of `ends`, without the spaces around it. */
 static void copy_word(char out[GW_DOCTOR_WORD_MAX], const char *text, const char *ends)
 {
 	text += strspn(text, " \t");

@@ -89,8 +89,10 @@ void gw_doctor_processors(struct gw_doctor *doctor)
 	gw_doctor_raise(finding, GW_DOCTOR_NOTE);
 	gw_doctor_costs(finding, "one processor must sample, fetch and serve");
 	if (granted != UINT32_MAX)
-		gw_doctor_fix(finding, "sudo systemctl set-property UNIT CPUQuota=400%% (a container: docker update "
-				       "--cpus 4 NAME; a pod: resources.limits.cpu)");
+		gw_doctor_fix(
+			finding,
+			"sudo systemctl set-property UNIT CPUQuota=400%% (a container: docker update --cpus 4 NAME; "
+			"a pod: resources.limits.cpu)");
 }
 
 void gw_doctor_spin(struct gw_doctor *doctor)
@@ -100,10 +102,11 @@ void gw_doctor_spin(struct gw_doctor *doctor)
 	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "polling");
 	uint32_t granted = gw_processors_granted(doctor->root);
 	uint32_t processors = doctor->probe ? doctor->probe->processors : gw_processors();
-	gw_doctor_value(finding,
-			"for %u us after each event a server's thread, or a client's thread that waits, takes up a "
-			"processor; %u processors",
-			doctor->spin_us, processors);
+	gw_doctor_value(
+		finding,
+		"for %u us after each event a server's thread, or a client's thread that waits, takes up a processor; "
+		"%u processors",
+		doctor->spin_us, processors);
 	gw_doctor_figure(finding, "spin_us", doctor->spin_us);
 	if (granted != UINT32_MAX) {
 		gw_doctor_raise(finding, GW_DOCTOR_WARNING);
@@ -115,14 +118,15 @@ void gw_doctor_spin(struct gw_doctor *doctor)
 			      "docker run without --cpus, with --cpuset-cpus; a pod: the static CPU policy)");
 	} else if (processors < SPIN_THREADS) {
 		gw_doctor_raise(finding, GW_DOCTOR_WARNING);
-		gw_doctor_costs(finding,
-				"a polling server and a polling client take turns on one processor, a time slice "
-				"of milliseconds each");
+		gw_doctor_costs(finding, "a polling server and a polling client take turns on one processor, "
+					 "a time slice of milliseconds each");
 		gw_doctor_fix(finding, "no --spin on this host");
 	} else {
 		gw_doctor_raise(finding, GW_DOCTOR_NOTE);
-		gw_doctor_costs(finding, "its power, and time of other programs; more polling threads than processors "
-					 "keep each other waiting");
+		gw_doctor_costs(
+			finding,
+			"its power, and time of other programs; more polling threads than processors keep each other "
+			"waiting");
 	}
 }
 
@@ -147,10 +151,8 @@ void gw_doctor_io_uring(struct gw_doctor *doctor)
 	gw_doctor_fix(finding, "%s", gw_uring_remedy(error ? error : ENOMEM, gw_uring_switch(doctor->root)));
 	if (error) {
 		gw_doctor_value(finding, "refused: %s", strerror_r(error, text, sizeof(text)));
-		gw_doctor_costs(
-			finding,
-			"TCP runs on epoll, which takes about a tenth more time for each row, and parts load with "
-			"pread");
+		gw_doctor_costs(finding, "TCP runs on epoll, which takes about a tenth more time for each row, "
+					 "and parts load with pread");
 	} else if (!enough) {
 		gw_doctor_value(finding, "works for %u of %u threads: the limit of locked memory allows no more",
 				doctor->probe->io_uring_rings, doctor->probe->processors);
@@ -255,8 +257,10 @@ void gw_doctor_sealed(struct gw_doctor *doctor)
 	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
 	gw_doctor_value(finding, "%s: %s", failed, strerror_r(error, text, sizeof(text)));
 	gw_doctor_costs(finding, "clients on a server's host read over TCP");
-	gw_doctor_fix(finding, "%s",
-		      error == EINVAL ? "a kernel of version 5.1 or later"
-				      : "mount -t proc proc /proc in the container, and a seccomp profile that "
-					"allows memfd_create and fcntl");
+	gw_doctor_fix(
+		finding, "%s",
+		error == EINVAL
+			? "a kernel of version 5.1 or later"
+			: "mount -t proc proc /proc in the container, and a seccomp profile that allows memfd_create "
+			  "and fcntl");
 }

@@ -267,10 +267,9 @@ void gw_doctor_dev_shm(struct gw_doctor *doctor)
 	gw_doctor_costs(finding,
 			"PyTorch's DataLoader workers pass tensors through it, and die of SIGBUS when it is full; "
 			"Graphwire's loaders need no workers");
-	gw_doctor_fix(
-		finding, "%s",
-		"sudo mount -o remount,size=8G /dev/shm (a container: docker run --shm-size 8g; a pod: an emptyDir "
-		"of medium Memory at /dev/shm)");
+	gw_doctor_fix(finding, "%s",
+		      "sudo mount -o remount,size=8G /dev/shm (a container: docker run --shm-size 8g; a pod: "
+		      "an emptyDir of medium Memory at /dev/shm)");
 }
 
 /* --- RDMA. --- */

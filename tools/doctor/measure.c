@@ -56,7 +56,6 @@ struct gw_doctor_reader {
 
 /* --- Connecting. --- */
 
-/* Waits for one completion. */
 static gw_status doctor_wait_one(struct gw_doctor_reader *reader, struct gw_completion *completion)
 {
 	for (;;) {
@@ -140,8 +139,7 @@ static const struct gw_region *region_of(const struct gw_doctor_reader *reader)
 	return &reader->endpoint->peer.regions[0];
 }
 
-/* Draws a random place for `bytes` bytes in the region, at a multiple of 8, like arrays. The region has at least
- * `bytes` bytes. */
+/* At a multiple of 8, like arrays. The region has at least `bytes` bytes. */
 static uint64_t draw_place(struct gw_doctor_reader *reader, uint32_t bytes)
 {
 	uint64_t places = region_of(reader)->bytes - bytes + 1;
@@ -154,7 +152,6 @@ static uint32_t fit(const struct gw_doctor_reader *reader, uint32_t bytes)
 	return bytes < most ? bytes : (uint32_t)most;
 }
 
-/* Posts as many spans as the transport has room for. */
 static void slot_post(struct gw_doctor_reader *reader, struct measure_slot *slot)
 {
 	slot->posted += (uint32_t)gw_endpoint_readv(reader->endpoint, &slot->set, region_of(reader), reader->buffer,
@@ -170,7 +167,7 @@ static void slot_begin(struct gw_doctor_reader *reader, struct measure_slot *slo
 	slot_post(reader, slot);
 }
 
-/* Waits until a slot has ended, and posts spans that had no room before. */
+/* Also posts spans that had no room before. */
 static gw_status slots_wait(struct gw_doctor_reader *reader, struct measure_slot **ended)
 {
 	uint64_t end = reader->deadline_ns + LATE_NS;
@@ -197,8 +194,7 @@ static gw_status slots_wait(struct gw_doctor_reader *reader, struct measure_slot
 	return gw_fail(GW_DEADLINE, "no answer within the time given");
 }
 
-/* Reads spans[0 .. count) of the first slot, alone. */
-static gw_status read_alone(struct gw_doctor_reader *reader, uint32_t count)
+static gw_status read_first_slot_alone(struct gw_doctor_reader *reader, uint32_t count)
 {
 	struct measure_slot *ended;
 	slot_begin(reader, &reader->slots[0], count);
@@ -210,7 +206,7 @@ gw_status gw_doctor_reader_ping(struct gw_doctor_reader *reader, uint64_t *ns)
 	uint32_t row = fit(reader, SAMPLE_ROW);
 	uint64_t begun = gw_now_ns();
 	reader->slots[0].spans[0] = (struct gw_span){0, 0, row};
-	gw_status status = read_alone(reader, 1);
+	gw_status status = read_first_slot_alone(reader, 1);
 	*ns = reader->trip_ns = gw_now_ns() - begun;
 	if (status == GW_OK)
 		reader->deadline_ns += TRIPS * *ns;
@@ -233,7 +229,7 @@ gw_status gw_doctor_reader_sample(struct gw_doctor_reader *reader, uint8_t out[G
 			spans[1].remote = region - row;
 		}
 		memset(reader->landing, 0, (size_t)SPANS * row);
-		gw_status status = read_alone(reader, SPANS);
+		gw_status status = read_first_slot_alone(reader, SPANS);
 		if (status != GW_OK)
 			return status;
 		memcpy(out + (size_t)done * row, reader->landing, (size_t)SPANS * row);
@@ -250,7 +246,7 @@ static gw_status measure_latency(struct gw_doctor_reader *reader, uint32_t bytes
 	for (uint32_t round = 0; round < ROUNDS_MAX + WARM_ROUNDS; round++) {
 		reader->slots[0].spans[0] = (struct gw_span){draw_place(reader, bytes), 0, bytes};
 		uint64_t begun = gw_now_ns();
-		gw_status status = read_alone(reader, 1);
+		gw_status status = read_first_slot_alone(reader, 1);
 		if (status != GW_OK)
 			return status;
 		uint64_t now = gw_now_ns();
@@ -271,8 +267,7 @@ static void slot_fill(struct gw_doctor_reader *reader, struct measure_slot *slot
 		slot->spans[i] = (struct gw_span){draw_place(reader, bytes), base + (uint64_t)i * bytes, bytes};
 }
 
-/* Reads ranges of one length for about the given time, with SLOTS read sets in flight. The result is the time of one
- * range. */
+/* For about the given time, with SLOTS read sets in flight. The result is the time of one range. */
 static gw_status doctor_stream(struct gw_doctor_reader *reader, uint32_t bytes, uint64_t budget_ns,
 			       double *seconds_each)
 {

@@ -67,10 +67,8 @@ static void judge_pool(const struct gw_doctor *doctor, struct gw_doctor_finding 
 	if (transparent) {
 		gw_doctor_value(finding, "; transparent ones are made instead");
 		if (doctor->bytes)
-			gw_doctor_costs(
-				finding,
-				"the kernel makes them while a part loads, which takes time, and fragmented memory "
-				"leaves some pages small");
+			gw_doctor_costs(finding, "the kernel makes them while a part loads, which takes time, "
+						 "and fragmented memory leaves some pages small");
 	} else {
 		gw_doctor_costs(
 			finding,
@@ -78,11 +76,12 @@ static void judge_pool(const struct gw_doctor *doctor, struct gw_doctor_finding 
 	}
 	if (!transparent || doctor->bytes) {
 		uint64_t more = doctor->bytes ? wanted - (uint64_t)free : PAGES_UNASKED;
-		gw_doctor_fix(finding,
-			      "echo %llu | sudo tee "
-			      "/sys/devices/system/node/node%u/hugepages/hugepages-2048kB/nr_hugepages (%s more)",
-			      (unsigned long long)((uint64_t)total + more), node,
-			      gw_text_bytes(bytes, (double)(more * GW_HUGETLB_BYTES)));
+		gw_doctor_fix(
+			finding,
+			"echo %llu | sudo tee /sys/devices/system/node/node%u/hugepages/hugepages-2048kB/nr_hugepages "
+			"(%s more)",
+			(unsigned long long)((uint64_t)total + more), node,
+			gw_text_bytes(bytes, (double)(more * GW_HUGETLB_BYTES)));
 	}
 }
 

@@ -80,7 +80,6 @@ static gw_status reach(const struct peer *peer, const struct gw_scheme *way, str
 	return status;
 }
 
-/* Adds what the missing transport costs, and what may help. */
 static void judge_unreached(const struct peer *peer, const struct gw_scheme *way, gw_status status,
 			    struct gw_doctor_finding *finding)
 {
@@ -124,7 +123,6 @@ static void report_untried(const struct peer *peer, const struct gw_scheme *way,
 	}
 }
 
-/* Checks that this is the server that the first transport reached. */
 static bool judge_identity(struct peer *peer, const struct gw_scheme *way, struct gw_doctor_finding *finding,
 			   uint64_t incarnation)
 {
@@ -141,7 +139,6 @@ static bool judge_identity(struct peer *peer, const struct gw_scheme *way, struc
 	return false;
 }
 
-/* Compares the sample with the first transport's. */
 static bool judge_sample(struct peer *peer, struct gw_doctor_finding *finding, uint32_t bytes)
 {
 	if (peer->sample_bytes == 0) {
@@ -198,7 +195,7 @@ static void report_range(const struct peer *peer, const struct gw_transport *tra
 			"clients read some lists completely where picking from them is faster, or the reverse");
 }
 
-/* Whether short answers still arrive over another connection: then the server is alive. */
+/* If short answers still arrive over another connection, the server is alive. */
 static bool answers_in_short(const struct peer *peer, const struct gw_scheme *way)
 {
 	struct gw_doctor_reader *reader;
@@ -235,14 +232,12 @@ static void judge_distance(const struct gw_scheme *way, struct gw_doctor_finding
 	if (trip_ns < FAR_NS || way->local)
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_NOTE);
-	gw_doctor_costs(
-		finding,
-		"%s a round trip, and a mini-batch takes several: more mini-batches ahead (depth) hide it, as far "
-		"as the network carries their bytes",
-		gw_text_duration(trip, (double)trip_ns * 1e-9));
+	gw_doctor_costs(finding,
+			"%s a round trip, and a mini-batch takes several: more mini-batches ahead (depth) hide it, "
+			"as far as the network carries their bytes",
+			gw_text_duration(trip, (double)trip_ns * 1e-9));
 }
 
-/* Reports the server that was reached: its identity, its bytes, its figures. */
 static void report_reached(struct peer *peer, const struct gw_scheme *way, struct gw_doctor_reader *reader)
 {
 	const struct gw_endpoint *endpoint = gw_doctor_reader_endpoint(reader);

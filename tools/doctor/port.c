@@ -45,10 +45,12 @@ static void doctor_port_state(struct gw_doctor *doctor, const struct port *port,
 		gw_doctor_fix(finding, "sudo ip link set dev %s up (and the cable)",
 			      port->interface[0] ? port->interface : "NETDEV");
 	else
-		gw_doctor_fix(finding, "%s",
-			      strstr(state, "INIT") ? "sudo apt install opensm && sudo systemctl enable --now opensm "
-						      "(one subnet manager for the network)"
-						    : "check the cable: ibstat shows its physical state");
+		gw_doctor_fix(
+			finding, "%s",
+			strstr(state, "INIT")
+				? "sudo apt install opensm && sudo systemctl enable --now opensm (one subnet manager "
+				  "for the network)"
+				: "check the cable: ibstat shows its physical state");
 }
 
 static void port_mtu(struct gw_doctor *doctor, const struct port *port)

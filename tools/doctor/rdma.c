@@ -69,8 +69,9 @@ void gw_doctor_modules(struct gw_doctor *doctor)
 	} else if (!verbs || !manager) {
 		gw_doctor_raise(finding, any ? GW_DOCTOR_WARNING : GW_DOCTOR_NOTE);
 		gw_doctor_costs(finding, "no program can use RDMA");
-		gw_doctor_fix(finding, "sudo modprobe -a ib_uverbs rdma_ucm (sudo apt install rdma-core loads them at "
-				       "every start)");
+		gw_doctor_fix(
+			finding,
+			"sudo modprobe -a ib_uverbs rdma_ucm (sudo apt install rdma-core loads them at every start)");
 	}
 }
 
@@ -93,8 +94,8 @@ void gw_doctor_device_files(struct gw_doctor *doctor)
 		gw_doctor_value(finding, "no such folder");
 		if (any) {
 			gw_doctor_costs(finding, "this process cannot use the RDMA devices of this host");
-			gw_doctor_fix(finding, "sudo modprobe -a ib_uverbs rdma_ucm (a container: docker run "
-					       "--device=/dev/infiniband)");
+			gw_doctor_fix(finding, "sudo modprobe -a ib_uverbs rdma_ucm (a container: "
+					       "docker run --device=/dev/infiniband)");
 		}
 		return;
 	}
@@ -115,11 +116,13 @@ void gw_doctor_device_files(struct gw_doctor *doctor)
 	gw_doctor_raise(finding, any ? GW_DOCTOR_WARNING : GW_DOCTOR_NOTE);
 	gw_doctor_costs(finding, "servers are reached over TCP instead of RDMA");
 	if (closed)
-		gw_doctor_fix(finding, "sudo chmod 0666 /dev/infiniband/rdma_cm /dev/infiniband/uverbs* (sudo apt "
-				       "install rdma-core does so at every start)");
+		gw_doctor_fix(
+			finding,
+			"sudo chmod 0666 /dev/infiniband/rdma_cm /dev/infiniband/uverbs* (sudo apt install rdma-core "
+			"does so at every start)");
 	else
-		gw_doctor_fix(finding, "sudo modprobe -a ib_uverbs rdma_ucm (a container: docker run "
-				       "--device=/dev/infiniband)");
+		gw_doctor_fix(finding,
+			      "sudo modprobe -a ib_uverbs rdma_ucm (a container: docker run --device=/dev/infiniband)");
 }
 
 /* --- A device. --- */
@@ -163,8 +166,8 @@ static void device_reads(struct gw_doctor *doctor, const char *device)
 	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "reads %s", device);
 	uint32_t server = report->reads_as_server, reader = report->reads_as_reader;
 	gw_doctor_value(finding,
-			"in flight on one queue pair: %u as the reader (max_qp_init_rd_atom), %u as the server "
-			"(max_qp_rd_atom)",
+			"in flight on one queue pair: %u as the reader (max_qp_init_rd_atom), "
+			"%u as the server (max_qp_rd_atom)",
 			reader, server);
 	gw_doctor_figure(finding, "max_qp_init_rd_atom", reader);
 	gw_doctor_figure(finding, "max_qp_rd_atom", server);
@@ -271,7 +274,7 @@ static void device_place(struct gw_doctor *doctor, const char *device)
 	gw_doctor_fix(finding, "numactl --cpunodebind=%lld --preferred=%lld COMMAND", (long long)node, (long long)node);
 }
 
-/* Reports the slot: a card in a narrow slot is limited to the slot's rate. */
+/* A card in a narrow slot is limited to the slot's rate. */
 static void device_slot(struct gw_doctor *doctor, const char *device)
 {
 	char speed[GW_DOCTOR_WORD_MAX], speed_max[GW_DOCTOR_WORD_MAX];
@@ -290,8 +293,7 @@ static void device_slot(struct gw_doctor *doctor, const char *device)
 	gw_doctor_costs(finding, "the slot's lanes limit the bytes a second");
 }
 
-/* Reports that libibverbs gave no report of any device. */
-static void no_reports(struct gw_doctor *doctor, enum gw_doctor_status status)
+static void report_no_reports(struct gw_doctor *doctor, enum gw_doctor_status status)
 {
 	struct gw_doctor_finding *finding = gw_doctor_find(doctor, status, "libibverbs");
 	gw_doctor_value(finding, "%.*s", (int)strcspn(doctor->no_reports, ";"), doctor->no_reports);
@@ -300,8 +302,10 @@ static void no_reports(struct gw_doctor *doctor, enum gw_doctor_status status)
 	gw_doctor_fix(finding, "sudo apt install libibverbs1 librdmacm1 ibverbs-providers%s",
 		      doctor->no_libraries ? "" : "; sudo modprobe -a ib_uverbs rdma_ucm");
 #else
-	gw_doctor_fix(finding, "sudo apt install libibverbs-dev librdmacm-dev, then cmake --preset release && "
-			       "cmake --build --preset release");
+	gw_doctor_fix(
+		finding,
+		"sudo apt install libibverbs-dev librdmacm-dev, then cmake --preset release && cmake --build --preset "
+		"release");
 #endif
 }
 
@@ -310,7 +314,7 @@ void gw_doctor_devices(struct gw_doctor *doctor)
 	struct gw_doctor_names devices;
 	if (!gw_doctor_device_names(doctor, &devices)) {
 		if (doctor->no_libraries)
-			no_reports(doctor, GW_DOCTOR_NOTE);
+			report_no_reports(doctor, GW_DOCTOR_NOTE);
 		struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_NOTE, "devices");
 		gw_doctor_value(finding, "no RDMA device");
 		gw_doctor_costs(finding, "servers on other hosts are reached over TCP");
@@ -319,7 +323,7 @@ void gw_doctor_devices(struct gw_doctor *doctor)
 		return;
 	}
 	if (doctor->no_reports)
-		no_reports(doctor, GW_DOCTOR_WARNING);
+		report_no_reports(doctor, GW_DOCTOR_WARNING);
 	for (uint32_t i = 0; i < devices.count; i++) {
 		const char *device = devices.names[i];
 		device_itself(doctor, device);

@@ -90,7 +90,6 @@ COLUMN(take_number_id, USE_NUMBER_ID)
 COLUMN(take_signed_id, USE_SIGNED_ID)
 #undef COLUMN
 
-/* Its number in ASCII, as the command prints it. */
 static gw_status columns_take_delimiter(void *input, char *text)
 {
 	struct gw_table_format *format = &((struct columns_arguments *)input)->import.text;
@@ -165,7 +164,7 @@ static struct text_row text_rows_of(const struct gw_text *text, const struct gw_
 				 .columns = gw_table_peek(text, format, 0, NULL, 0)};
 }
 
-/* The place of the quote that closes the field in quotes at p; NULL if the text ends before. */
+/* NULL if the text ends before. */
 static const char *closing_quote(const char *p, const char *stop)
 {
 	for (p++; (p = memchr(p, '"', (size_t)(stop - p))) != NULL; p += 2) {
@@ -283,7 +282,7 @@ static gw_status put_row(struct columns_arguments *a, const struct text_row *row
 	return GW_OK;
 }
 
-/* Writes the columns of one file. Every row has at most as many columns as the first. */
+/* Every row has at most as many columns as the first. */
 static gw_status put_columns(struct columns_arguments *a, const struct gw_text *text, struct gw_text_span *fields)
 {
 	struct text_row row = text_rows_of(text, &a->import.text);
@@ -363,8 +362,9 @@ static void warn_of_edges(const struct columns_arguments *a, const struct gw_imp
 		       set->files[0].path);
 }
 
-/* Decides on the files of a type of edges as import does, and prints what it decided. */
-static gw_status examine_edges(struct gw_import *im, const struct columns_arguments *a, struct gw_text_span *fields)
+/* Decides as import does. */
+static gw_status examine_and_print_edges(struct gw_import *im, const struct columns_arguments *a,
+					 struct gw_text_span *fields)
 {
 	struct gw_import_set *set;
 	gw_status status = gw_import_set_add(im, a->src_type, "_E", a->dst_type, &set);
@@ -397,7 +397,7 @@ static gw_status columns_examine(struct columns_arguments *a, struct gw_text_spa
 	a->import.build.quiet = true;
 	gw_status status = gw_builder_create("graph", &im.builder);
 	if (status == GW_OK)
-		status = examine_edges(&im, a, fields);
+		status = examine_and_print_edges(&im, a, fields);
 	gw_import_close(&im);
 	return status;
 }

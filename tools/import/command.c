@@ -12,23 +12,19 @@
 #include "tools/tools.h"
 
 static const char doc[] =
-	"Turn edge lists, NumPy arrays, triples or a chunked graph into a one-part graph. graphwire partition cuts "
-	"it.\v"
-	"Numeric ids keep their value (dense) unless they are sparse. Sparse ids and names are numbered in "
-	"the "
-	"order of their first appearance and stored as orig_id. An .npz needs no further options: src and dst (or "
-	"edges), "
+	"Turn edge lists, NumPy arrays, triples or a chunked graph into a one-part graph. "
+	"graphwire partition cuts it.\v"
+	"Numeric ids keep their value (dense) unless they are sparse. Sparse ids and names are numbered in the order "
+	"of their first appearance and stored as orig_id. An .npz needs no further options: src and dst (or edges), "
 	"num_nodes, x, y, train_idx, val_idx, test_idx are recognized. Matrices (Matrix Market, scipy.sparse.save_npz) "
-	"and "
-	"LightGraphs' files contain the number of nodes; row i, column j is the edge from i to j.\n\n"
+	"and LightGraphs' files contain the number of nodes; row i, column j is the edge from i to j.\n\n"
 	"A header may have the known names of ends in any column, order and case: src and dst, source and target, "
-	"from and to, u and v, head and tail, user and item, follower and followee, :START_ID and :END_ID, the same "
-	"with _id, and SRC and DST of --edges. One line on standard error names the columns in use. A first line that "
-	"may be a header or an edge is refused: use --header or --no-header. Other formats, such as GraphML, GML, "
-	"JSON, "
-	"N-Triples and METIS's, are refused by name, unless --format text is given.\n\n"
-	"graphwire import table --help describes the conversion of text tables of numbers to .npy, graphwire import "
-	"columns --help how to see what import reads.\n\n"
+	"from and to, u and v, head and tail, user and item, follower and followee, :START_ID and :END_ID, "
+	"the same with _id, and SRC and DST of --edges. One line on standard error names the columns in use. "
+	"A first line that may be a header or an edge is refused: use --header or --no-header. Other formats, "
+	"such as GraphML, GML, JSON, N-Triples and METIS's, are refused by name, unless --format text is given.\n\n"
+	"graphwire import table --help describes the conversion of text tables of numbers to .npy, "
+	"graphwire import columns --help how to see what import reads.\n\n"
 	"Examples:\n"
 	"  graphwire import --from edges.tsv.gz --out graph/\n"
 	"  graphwire import --from ratings.csv --src-column user --dst-column item \\\n"
@@ -197,8 +193,8 @@ static const struct gw_option table[] = {
 	{"delimiter", "CHAR", "tab, comma, semicolon, space or a character (default: by the first line)", 2,
 	 GW_OPTION_CALL(take_delimiter)},
 	{"header", NULL,
-	 "the first line names the columns (default: yes if it has known names of ends, or if it has no numbers and "
-	 "the lines below have)",
+	 "the first line names the columns (default: yes if it has known names of ends, "
+	 "or if it has no numbers and the lines below have)",
 	 2, GW_OPTION_CALL(take_header)},
 	{"no-header", NULL, "the first line is data", 2, GW_OPTION_CALL(take_no_header)},
 	{"comment", "CHARS", "skip lines that start with one of these (default #%, none for triples)", 2,
@@ -213,8 +209,7 @@ static const struct gw_option table[] = {
 	 GW_OPTION_TEXT(A, import.time_column)},
 	{"time-digits", "N",
 	 "decimal digits of the time to keep, the others are dropped: 3 turns seconds into milliseconds (default: "
-	 "whole "
-	 "numbers; another time is refused)",
+	 "whole numbers; another time is refused)",
 	 2, GW_OPTION_CALL(take_time_digits)},
 	{"edge-column", "NAME=COLUMN",
 	 "another edge feature, float32; int64 if float32 does not hold its values and all are whole", 2,
@@ -227,14 +222,14 @@ static const struct gw_option table[] = {
 	{"num-nodes", "[TYPE=]N", "number of nodes of a type; ids are dense (default: largest id + 1)", 3,
 	 GW_OPTION_CALL(take_num_nodes)},
 	{"nodes", "[TYPE=]FILE",
-	 "ids in the order of their numbers, one on each line, or \"number name\" (entities.dict); or .npy, or .npz of "
-	 "strings",
+	 "ids in the order of their numbers, one on each line, or \"number name\" (entities.dict); "
+	 "or .npy, or .npz of strings",
 	 3, GW_OPTION_CALL(take_nodes)},
 	{"relations", "FILE", "the same for the relations of triples", 3, GW_OPTION_TEXT(A, import.relations)},
 	{.help = "Features (.npy, or .npz:MEMBER):", .group = 4},
 	{"node-feature", "[TYPE:]NAME=FILE",
-	 "row r belongs to input id r, or to line r of --nodes; an .npz of offsets and bytes, or X.offsets.npy with "
-	 "X.bytes.npy, has strings",
+	 "row r belongs to input id r, or to line r of --nodes; an .npz of offsets and bytes, "
+	 "or X.offsets.npy with X.bytes.npy, has strings",
 	 4, GW_OPTION_CALL(take_node_feature)},
 	{"node-mask", "[TYPE:]NAME=FILE", "a bool, 0 or 1 for each row, or a list of ids", 4,
 	 GW_OPTION_CALL(take_node_mask)},
@@ -244,9 +239,9 @@ static const struct gw_option table[] = {
 	 "edge feature \"time\" from an .npy of int64, one for each input edge; lists are sorted by it", 4,
 	 GW_OPTION_CALL(take_edge_time)},
 	{"weight", "[SRC:REL:DST:]NAME",
-	 "add an alias table, 8 bytes an edge, to an edge feature of numbers >= 0: draws by weight read it; without a "
-	 "type, to NAME of every edge type that has it. If no such feature exists, NAME is a column of text and "
-	 "becomes the feature \"weight\", float32",
+	 "add an alias table, 8 bytes an edge, to an edge feature of numbers >= 0: draws by weight read it; "
+	 "without a type, to NAME of every edge type that has it. If no such feature exists, "
+	 "NAME is a column of text and becomes the feature \"weight\", float32",
 	 4, GW_OPTION_CALL(take_weight)},
 	{.help = "Tables of nodes (text with a header, a node in each row):", .group = 5},
 	{"node-table", "[TYPE=]FILE",
@@ -255,16 +250,16 @@ static const struct gw_option table[] = {
 	{"id-column", "[TYPE=]COLUMN", "name, or number from 1 (default: the column named id, node_id or TYPE)", 5,
 	 GW_OPTION_CALL(take_id_column)},
 	{"node-column", "[TYPE:]NAME=COLUMN[,COLUMN...]",
-	 "feature, float32; int64 if float32 does not hold its values and all are whole; several columns are joined to "
-	 "one row",
+	 "feature, float32; int64 if float32 does not hold its values and all are whole; "
+	 "several columns are joined to one row",
 	 5, GW_OPTION_CALL(take_node_column)},
 	{"label-column", "[TYPE=]COLUMN",
-	 "feature \"label\": int64 of whole numbers, such as 1 and 2.0, float32 of others; words are numbered in their "
-	 "order, and \"label.names\" has them",
+	 "feature \"label\": int64 of whole numbers, such as 1 and 2.0, float32 of others; "
+	 "words are numbered in their order, and \"label.names\" has them",
 	 5, GW_OPTION_CALL(take_label_column)},
 	{"mask-column", "[TYPE=]COLUMN",
-	 "0 and 1: a mask with the column's name; train, val, test, and none or nothing: train_mask, val_mask and "
-	 "test_mask",
+	 "0 and 1: a mask with the column's name; train, val, test, and none or nothing: "
+	 "train_mask, val_mask and test_mask",
 	 5, GW_OPTION_CALL(take_mask_column)},
 	{.help = "Structure:", .group = 6},
 	{"undirected", NULL, "store every edge in both directions", 6, GW_OPTION_FLAG(A, import.undirected)},

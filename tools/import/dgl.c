@@ -8,7 +8,7 @@
  * The keys are those of DGL's guide, 7.1 "Data Preprocessing", and of DGL's older tools (counts for each chunk). Files
  * are relative to the JSON's folder. Parquet chunks are refused by name. Every error names the file and the key.
  */
-#include "tools/import/dgl.h"
+#include "tools/import/dgl_private.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,8 +36,7 @@ static gw_status whole_count(const struct gw_chunked *c, const json_t *count, co
 	return GW_OK;
 }
 
-/* Reads the counts of the i-th type under a key: one number, or one for each chunk. GW_NONE: the key does not exist.
- * */
+/* One number, or one for each chunk. GW_NONE: the key does not exist. */
 static gw_status count_under(const struct gw_chunked *c, const char *key, size_t i, size_t types, uint64_t *out)
 {
 	const json_t *counts = json_object_get(c->root, key);
@@ -144,7 +143,7 @@ static gw_status read_edges(struct gw_chunked *c, const char *etype, const json_
 	return status;
 }
 
-/* Numbers the types in the order of "edge_type". Their counts are checked once the files are open. */
+/* Their counts are checked once the files are open. */
 static gw_status read_edge_types(struct gw_chunked *c)
 {
 	static const char *const keys[2] = {"num_edges_per_type", "num_edges_per_chunk"};

@@ -11,7 +11,7 @@
 
 #include "core/memory/alloc.h"
 #include "core/memory/vec.h"
-#include "tools/import/dgl.h"
+#include "tools/import/dgl_private.h"
 #include "tools/import/numbers.h"
 
 static gw_status check_chunk(const struct gw_chunked *c, const struct gw_npy *first, const struct gw_npy *npy,
@@ -222,7 +222,6 @@ static gw_status read_feature(const struct gw_chunked *c, const char *name, cons
 	return gw_import_feature_add(c->im, &feature);
 }
 
-/* Finds the node space or edge set that the data belongs to. */
 static gw_status dgl_find_owner(const struct gw_chunked *c, const char *type, struct gw_import_feature *feature)
 {
 	char names[3][GW_NAME_MAX + 1];

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/import/dgl.h"
+#include "tools/import/dgl_private.h"
 
 gw_status gw_chunked_bad(const struct gw_chunked *c, const char *key, const char *why)
 {

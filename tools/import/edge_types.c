@@ -4,8 +4,7 @@
 
 #include "tools/import/import.h"
 
-/* Narrows relations to 32-bit numbers, in place. */
-static gw_status narrow_relations(struct gw_import *im, struct gw_import_set *set)
+static gw_status narrow_relations_in_place(struct gw_import *im, struct gw_import_set *set)
 {
 	if (im->relations.count > UINT32_MAX)
 		return gw_fail(GW_LIMIT, "more than 2^32 - 1 relations");
@@ -18,7 +17,6 @@ static gw_status narrow_relations(struct gw_import *im, struct gw_import_set *se
 	return GW_OK;
 }
 
-/* Adds one bool mask for each split that has a file. */
 static gw_status add_splits(struct gw_import *im, const struct gw_import_set *set)
 {
 	static const char *const names[] = {NULL, "train_mask", "val_mask", "test_mask"};
@@ -55,8 +53,7 @@ static gw_status add_columns(struct gw_import *im, const struct gw_import_set *s
 	return status;
 }
 
-/* Whether every edge is stored in both directions: --undirected asks for it, or all files of the type are symmetric
- * matrices. */
+/* --undirected asks for it, or all files of the type are symmetric matrices. */
 static gw_status is_symmetric(const struct gw_import *im, const struct gw_import_set *set, bool *out)
 {
 	const struct gw_import_file *yes = NULL, *no = NULL;
@@ -69,8 +66,8 @@ static gw_status is_symmetric(const struct gw_import *im, const struct gw_import
 	*out = im->options->undirected || yes;
 	if (yes && no && !im->options->undirected)
 		return gw_fail(GW_INVALID,
-			       "%s is symmetric, but %s of the same edge type is not: give each its own type, or use "
-			       "--undirected for both",
+			       "%s is symmetric, but %s of the same edge type is not: "
+			       "give each its own type, or use --undirected for both",
 			       yes->path, no->path);
 	return GW_OK;
 }
@@ -90,7 +87,7 @@ static gw_status add_set(struct gw_import *im, struct gw_import_set *set)
 	gw_status status = is_symmetric(im, set, &symmetric);
 	edges.reverse &= !symmetric; /* an undirected type is its own reverse */
 	if (status == GW_OK && set->triples) {
-		status = narrow_relations(im, set);
+		status = narrow_relations_in_place(im, set);
 		edges.rel = set->rel_numbers;
 		/* An empty triple file still makes a type with relations. */
 		edges.relations = im->relations.count ? (uint32_t)im->relations.count : 1;

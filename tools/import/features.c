@@ -132,8 +132,8 @@ static gw_status open_strings(struct gw_import *im, const char *path, struct gw_
 	gw_status status = GW_OK;
 	if ((feature->edge && !ends_in_names(feature->name)) || feature->kind != GW_FEATURE_ARRAY)
 		return gw_fail(GW_INVALID,
-			       "feature \"%s\": %s: name a member of the archive: %s:MEMBER. Only nodes have "
-			       "strings; edges have names of values, NAME.names",
+			       "feature \"%s\": %s: name a member of the archive: %s:MEMBER. Only nodes have strings; "
+			       "edges have names of values, NAME.names",
 			       feature->name, path, path);
 	struct gw_import_strings *strings = gw_import_take(im, 1, sizeof(*strings), &status);
 	if (status == GW_OK)
@@ -277,21 +277,20 @@ static const uint64_t *rows_of_nodes(const struct gw_import_space *space, uint64
 	return compact ? space->values : space->lines;
 }
 
-/* Checks that each input id has a row. */
 static gw_status check_compact(const struct gw_import_space *space, const struct gw_import_feature *feature,
 			       uint64_t rows)
 {
 	for (uint64_t i = 0; i < space->count; i++) {
 		if (space->values[i] - space->base >= rows)
 			return gw_fail(GW_RANGE,
-				       "%s: %llu rows, but node %llu exists: row r belongs to input id r, unless "
-				       "--nodes lists the ids",
+				       "%s: %llu rows, but node %llu exists: row r belongs to input id r, "
+				       "unless --nodes lists the ids",
 				       feature->source, (unsigned long long)rows, (unsigned long long)space->values[i]);
 	}
 	return GW_OK;
 }
 
-/* Picks the rows of nodes whose order is not that of the rows. */
+/* The order of the nodes is not that of the rows. */
 static gw_status pick_array(struct gw_import *im, const struct gw_import_space *space, const uint64_t *rows,
 			    uint64_t base, struct gw_builder_array *array)
 {
@@ -397,8 +396,8 @@ static gw_status check_node_rows(const struct gw_import_space *space, const stru
 	char advice[2 * GW_NAME_MAX + 128] = "";
 	if (rows > space->count && space->num_nodes == GW_NONE && !space->shape_path)
 		snprintf(advice, sizeof(advice),
-			 ": does it belong to another type? If the other rows are nodes without edges, use --num-nodes "
-			 "%s=%llu",
+			 ": does it belong to another type? If the other rows are nodes without edges, "
+			 "use --num-nodes %s=%llu",
 			 space->name, (unsigned long long)rows);
 	return gw_fail(GW_INVALID, "%s: feature \"%s\" has %llu rows, but node type %s has %llu nodes%s",
 		       feature->source, feature->name, (unsigned long long)rows, space->name,

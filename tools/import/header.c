@@ -19,7 +19,6 @@
 
 #define CHOOSE "name the columns with --src-column and --dst-column"
 
-/* The fields of the first row. Release with gw_free. count: at most GW_TABLE_COLUMNS_MAX. */
 static gw_status header_fields(const struct gw_import_file *file, struct gw_text_span **out, uint32_t *count)
 {
 	*out = gw_calloc(GW_TABLE_COLUMNS_MAX, sizeof(**out));
@@ -109,10 +108,10 @@ gw_status gw_import_header_find(const struct gw_import *im, const struct gw_impo
 	if (file->text_format.header == GW_HEADER_NONE || file->delimiter)
 		return GW_OK;
 	if (!gw_table_first_row_ends(&file->text, &file->text_format))
-		return gw_fail(GW_FORMAT,
-			       "%s, line 1: a quoted field that does not end on its line: such fields are not "
-			       "supported",
-			       file->path);
+		return gw_fail(
+			GW_FORMAT,
+			"%s, line 1: a quoted field that does not end on its line: such fields are not supported",
+			file->path);
 	gw_status status = header_fields(file, &fields, &count);
 	if (status != GW_OK)
 		return status;
@@ -182,8 +181,8 @@ static gw_status check_names(const struct gw_import *im, const struct gw_import_
 				     : gw_names_is_source(fields[column], from, to);
 		if (turned || (named > 2 && !set->triples && gw_names_is_other(fields[column])))
 			return gw_fail(GW_FORMAT,
-				       "%s, line 1: column %u, \"%.*s\", would be the %s, but its name says "
-				       "otherwise: " CHOOSE,
+				       "%s, line 1: column %u, \"%.*s\", would be the %s, "
+				       "but its name says otherwise: " CHOOSE,
 				       file->path, column + 1,
 				       (int)(fields[column].bytes < 40 ? fields[column].bytes : 40), fields[column].at,
 				       i == 0 ? "source" : "destination");
@@ -287,11 +286,11 @@ static gw_status check_width(const struct gw_import_file *file)
 		while (have > width && fields[have - 1].bytes == 0) /* a delimiter at the end of the line */
 			have--;
 		if (have > width)
-			status = gw_fail(GW_FORMAT,
-					 "%s, line 1: a header of %u column%s, but row %u below it has %u: its names "
-					 "may belong to other columns: give columns by number, with --no-header or "
-					 "--header",
-					 file->path, width, width == 1 ? "" : "s", row, have);
+			status = gw_fail(
+				GW_FORMAT,
+				"%s, line 1: a header of %u column%s, but row %u below it has %u: its names may belong "
+				"to other columns: give columns by number, with --no-header or --header",
+				file->path, width, width == 1 ? "" : "s", row, have);
 	}
 	gw_free(fields);
 	return status;
@@ -309,7 +308,7 @@ gw_status gw_import_header_check(const struct gw_import *im, const struct gw_imp
 	return file->text_format.header == GW_HEADER_YES && named ? check_width(file) : GW_OK;
 }
 
-/* Prints: edges.csv: source = column 2 "src", destination = column 3 "dst" */
+/* edges.csv: source = column 2 "src", destination = column 3 "dst" */
 static gw_status header_print_columns(const struct gw_import_set *set, const struct gw_import_file *file)
 {
 	static const char *const ends[] = {"source", "destination", "relation"};

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads a mask's numbers. *flags: every number is 0 or 1, and their count is the number of rows. */
 static gw_status mask_numbers(struct gw_import *im, const struct gw_import_feature *feature, uint64_t rows,
 			      uint64_t **numbers, uint64_t *count, bool *flags)
 {
@@ -57,9 +56,8 @@ static int compare_id_numbers(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Replaces ids of a list of numbers by their places in the list. */
-static gw_status number_ids(struct gw_import *im, const struct gw_import_space *space,
-			    const struct gw_import_feature *feature, uint64_t *ids, uint64_t count)
+static gw_status number_ids_by_list(struct gw_import *im, const struct gw_import_space *space,
+				    const struct gw_import_feature *feature, uint64_t *ids, uint64_t count)
 {
 	gw_status status = GW_OK;
 	struct id_number *sorted = gw_import_take(im, space->count, sizeof(*sorted), &status);
@@ -90,17 +88,16 @@ gw_status gw_import_mask_of_ids(struct gw_import *im, const struct gw_import_spa
 	if (status != GW_OK)
 		return status;
 	if (space->values && !space->list)
-		return gw_fail(
-			GW_UNSUPPORTED,
-			"%s: \"%s\" lists input ids, which were renumbered: pass a mask of bools, or the ids with "
-			"--nodes",
-			feature->source, feature->name);
+		return gw_fail(GW_UNSUPPORTED,
+			       "%s: \"%s\" lists input ids, which were renumbered: pass a mask of bools, "
+			       "or the ids with --nodes",
+			       feature->source, feature->name);
 	if (!flags && space->base)
 		return gw_fail(GW_UNSUPPORTED, "%s: \"%s\" lists ids, which count from %u in %s: pass a mask of bools",
 			       feature->source, feature->name, space->base, space->base_path);
 	*by_id = !flags;
 	if (!flags && space->values)
-		status = number_ids(im, space, feature, ids, count);
+		status = number_ids_by_list(im, space, feature, ids, count);
 	uint8_t *mask = gw_import_take(im, space->count, 1, &status);
 	if (status != GW_OK)
 		return status;
@@ -116,8 +113,8 @@ gw_status gw_import_mask_of_ids(struct gw_import *im, const struct gw_import_spa
 				       (unsigned long long)ids[i], (unsigned long long)space->count);
 		if (mask[ids[i]]) /* most likely flags for another number of nodes */
 			return gw_fail(GW_FORMAT,
-				       "%s: \"%s\": element %llu repeats node %llu: a mask is a list of ids, or 0 or "
-				       "1 for each of the %llu nodes",
+				       "%s: \"%s\": element %llu repeats node %llu: a mask is a list of ids, "
+				       "or 0 or 1 for each of the %llu nodes",
 				       feature->source, feature->name, (unsigned long long)i,
 				       (unsigned long long)ids[i], (unsigned long long)space->count);
 		mask[ids[i]] = 1;

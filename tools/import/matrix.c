@@ -35,7 +35,6 @@ static bool is_market(const struct gw_text *text)
 	return text->bytes > bytes && strncasecmp(text->data, BANNER, bytes) == 0 && gw_is_blank(text->data[bytes]);
 }
 
-/* The words of the banner after the first one. */
 static uint32_t banner_words(const struct gw_text *text, struct gw_text_span words[BANNER_WORDS])
 {
 	const struct gw_table_format blanks = {.delimiter = ' '};
@@ -55,9 +54,8 @@ static gw_status read_market(const struct gw_text *text, struct gw_table_format 
 	out->base = 1;
 	if (banner_words(text, words) < BANNER_WORDS)
 		return gw_fail(GW_FORMAT,
-			       "%s, line 1: a Matrix Market file starts with \"matrix coordinate\", then the kind of "
-			       "its values "
-			       "and its symmetry",
+			       "%s, line 1: a Matrix Market file starts with \"matrix coordinate\", "
+			       "then the kind of its values and its symmetry",
 			       text->name);
 	if (!matrix_span_is(words[0], "matrix") || !matrix_span_is(words[1], "coordinate"))
 		return gw_fail(GW_UNSUPPORTED,

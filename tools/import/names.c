@@ -151,7 +151,6 @@ static bool is_neo4j_name(struct gw_text_span field, const void *known)
 	return is_neo4j(field, known);
 }
 
-/* The number of fields that pass the test; *first is the first of them. */
 static uint32_t matches(const struct gw_text_span *fields, uint32_t count, name_test *test, const void *known,
 			uint32_t *first)
 {
@@ -165,7 +164,6 @@ static uint32_t matches(const struct gw_text_span *fields, uint32_t count, name_
 	return found;
 }
 
-/* Adds a pair of names to what has been found. */
 static void add_pair(const struct gw_text_span *fields, uint32_t count, name_test *test, const char *const names[2],
 		     enum gw_names_found *found, uint32_t *src, uint32_t *dst)
 {

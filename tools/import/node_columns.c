@@ -171,7 +171,6 @@ static int compare_categories(const void *a, const void *b)
 	return order ? order : (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* Replaces the numbers of words, and sorts the words: word i of the result has the number i. */
 static gw_status sort_categories(struct gw_import *im, const struct gw_import_space *space, uint64_t count,
 				 const uint64_t *offsets, const char *bytes, uint64_t *numbers)
 {
@@ -239,8 +238,8 @@ static gw_status label_kind(const struct gw_import_space *space, const char *nam
 		return GW_OK;
 	struct gw_text_span span = gw_text_span(space->list_text.data, texts[missing]);
 	return gw_fail(GW_FORMAT,
-		       "%s, line %llu: column %s is \"%.*s\" among numbers: the label is missing: fill it in, "
-		       "or leave out the row",
+		       "%s, line %llu: column %s is \"%.*s\" among numbers: the label is missing: "
+		       "fill it in, or leave out the row",
 		       space->list_path, (unsigned long long)gw_table_line(&space->list_table, missing), name,
 		       (int)span.bytes, span.at);
 }
@@ -297,7 +296,7 @@ static enum mask_word mask_word(struct gw_text_span span)
 	return !is_flag || flag < 0 || flag > 1 ? MASK_BAD : flag ? MASK_YES : MASK_NO;
 }
 
-/* Replaces texts by their meanings. *splits: words of splits, not flags. */
+/* *splits: words of splits, not flags. */
 static gw_status mask_words(const struct gw_import_space *space, const char *name, uint64_t *texts, bool *splits)
 {
 	for (uint64_t i = 0; i < space->count; i++) {
@@ -305,11 +304,12 @@ static gw_status mask_words(const struct gw_import_space *space, const char *nam
 		enum mask_word word = mask_word(span);
 		*splits = i ? *splits : word > MASK_YES;
 		if (word == MASK_BAD || *splits != (word > MASK_YES))
-			return gw_fail(GW_FORMAT,
-				       "%s, line %llu: column %s is \"%.*s\": a mask is 0 or 1 in each row, or train, "
-				       "val, test, none or empty in each row",
-				       space->list_path, (unsigned long long)gw_table_line(&space->list_table, i), name,
-				       (int)(span.bytes < 40 ? span.bytes : 40), span.at);
+			return gw_fail(
+				GW_FORMAT,
+				"%s, line %llu: column %s is \"%.*s\": a mask is 0 or 1 in each row, or train, val, "
+				"test, none or empty in each row",
+				space->list_path, (unsigned long long)gw_table_line(&space->list_table, i), name,
+				(int)(span.bytes < 40 ? span.bytes : 40), span.at);
 		texts[i] = word;
 	}
 	return GW_OK;

@@ -170,7 +170,7 @@ static gw_status shift(void *context, uint64_t begin, uint64_t end, unsigned thr
 	return GW_OK;
 }
 
-/* Subtracts the base from every id. All ids have been checked. */
+/* All ids have been checked. */
 static void subtract_base(const struct sources *sources, uint64_t base, unsigned threads)
 {
 	for (uint32_t c = 0; c < sources->count; c++) {
@@ -183,8 +183,8 @@ static void subtract_base(const struct sources *sources, uint64_t base, unsigned
 	}
 }
 
-/* Fails at the first value that reaches the limit: names the file, the line (or row) and the value. */
-static gw_status node_ids_fail_at(const struct sources *sources, uint64_t limit, const char *space, const char *why)
+static gw_status node_ids_fail_at_first(const struct sources *sources, uint64_t limit, const char *space,
+					const char *why)
 {
 	for (uint32_t c = 0; c < sources->count; c++) {
 		const struct gw_numbering_column *column = &sources->columns[c];
@@ -207,8 +207,7 @@ static gw_status node_ids_fail_at(const struct sources *sources, uint64_t limit,
 
 /* ---- the kinds of numbering ---- */
 
-/* Keeps whole numbers below count as they are. */
-static gw_status keep_dense(struct gw_import *im, struct gw_import_space *space, const struct sources *sources)
+static gw_status keep_dense_values(struct gw_import *im, struct gw_import_space *space, const struct sources *sources)
 {
 	uint64_t largest, wanted;
 	if (space->base)
@@ -234,7 +233,7 @@ static gw_status keep_dense(struct gw_import *im, struct gw_import_space *space,
 			    (unsigned long long)space->count, (unsigned long long)space->count);
 	if (space->list_path)
 		snprintf(why + used, sizeof(why) - (size_t)used, " in the list %s", space->list_path);
-	return node_ids_fail_at(sources, space->count, space->name, why);
+	return node_ids_fail_at_first(sources, space->count, space->name, why);
 }
 
 /* Names are stored byte for byte, in any encoding. Later readers will read them as UTF-8. */
@@ -246,16 +245,13 @@ static void report_encoding(const struct gw_import_space *space)
 		if (good == bytes)
 			continue;
 		gw_log(GW_LOG_WARN,
-		       "node type %s: a name that begins with \"%.*s\" is not UTF-8, and others may not be: names are "
-		       "stored "
-		       "byte "
-		       "for byte",
+		       "node type %s: a name that begins with \"%.*s\" is not UTF-8, and others may not be: "
+		       "names are stored byte for byte",
 		       space->name, (int)(good < 40 ? good : 40), name);
 		return;
 	}
 }
 
-/* Stores the values of the numbers in the space, as strings or as whole numbers. */
 static gw_status keep_values(struct gw_import *im, struct gw_import_space *space, const struct sources *sources,
 			     struct gw_numbering *numbering)
 {
@@ -279,7 +275,6 @@ static gw_status keep_values(struct gw_import *im, struct gw_import_space *space
 	return status;
 }
 
-/* Fails at the first id that the list lacks, which has the first number behind those of the list. */
 static gw_status fail_unlisted(const struct gw_import_space *space, const struct sources *sources,
 			       const struct gw_numbering *numbering)
 {
@@ -292,7 +287,7 @@ static gw_status fail_unlisted(const struct gw_import_space *space, const struct
 			 span.at, space->list_path);
 	else
 		snprintf(why, sizeof(why), "%llu is not in the list %s", (unsigned long long)value, space->list_path);
-	return node_ids_fail_at(sources, listed, space->name, why);
+	return node_ids_fail_at_first(sources, listed, space->name, why);
 }
 
 static gw_status number_values(struct gw_import *im, struct gw_import_space *space, const struct sources *sources)
@@ -328,7 +323,7 @@ static gw_status number_by_place(struct gw_import *im, struct gw_import_space *s
 			       .count = edges->count - 1,
 			       .values = edges->values};
 	space->num_nodes = space->list_table.rows;
-	gw_status status = keep_dense(im, space, &rest);
+	gw_status status = keep_dense_values(im, space, &rest);
 	return status != GW_OK ? status : number_values(im, space, &list);
 }
 
@@ -358,7 +353,7 @@ static gw_status number_numbers(struct gw_import *im, struct gw_import_space *sp
 	gw_status status = stay_dense(im, space, sources, &dense);
 	if (status != GW_OK)
 		return status;
-	return dense ? keep_dense(im, space, sources) : number_values(im, space, sources);
+	return dense ? keep_dense_values(im, space, sources) : number_values(im, space, sources);
 }
 
 static gw_status number_space(struct gw_import *im, struct gw_import_space *space)

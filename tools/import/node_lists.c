@@ -21,8 +21,7 @@ static int compare_ids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Puts names at the places of their numbers: places[i] is the number of line i. Keeps the line of each number, because
- * rows of features belong to lines. */
+/* places[i] is the number of line i. Keeps the line of each number, because rows of features belong to lines. */
 static gw_status place_list(struct gw_import *im, struct gw_import_space *space, const uint64_t *places)
 {
 	uint64_t rows = space->list_table.rows;
@@ -184,7 +183,6 @@ static gw_status read_number_list(struct gw_import *im, struct gw_import_space *
 						 space->list_path, im->threads, space->list);
 }
 
-/* References to strings, as if they were lines of a text. */
 static gw_status read_string_list(struct gw_import *im, struct gw_import_space *space)
 {
 	struct gw_import_strings strings;

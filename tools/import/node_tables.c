@@ -14,7 +14,6 @@
 #include "tools/import/other_formats.h"
 #include "tools/import/words.h"
 
-/* The name in lower case, letters and digits only. */
 static void bare_name(const char *at, uint64_t bytes, char out[GW_NAME_MAX + 1])
 {
 	size_t used = 0;

@@ -71,7 +71,6 @@ static gw_status damaged(const struct gw_npz *npz, const char *what)
 	return gw_fail(GW_FORMAT, "%s: not a complete .npz archive: %s", npz->path, what);
 }
 
-/* Finds the directory and the number of its entries. */
 static gw_status find_directory(const struct gw_npz *npz, uint64_t *at, uint64_t *bytes, uint64_t *entries)
 {
 	if (npz->bytes < END_BYTES)
@@ -102,7 +101,7 @@ static gw_status find_directory(const struct gw_npz *npz, uint64_t *at, uint64_t
 	return GW_OK;
 }
 
-/* Replaces sizes of 0xffffffff by those in the zip64 extra field. */
+/* They are in the zip64 extra field. */
 static gw_status read_zip64(const struct gw_npz *npz, struct member *member, const uint8_t *extra, uint64_t bytes)
 {
 	uint64_t *const values[] = {&member->bytes, &member->stored_bytes, &member->header_at};
@@ -237,7 +236,6 @@ bool gw_npz_has(const struct gw_npz *npz, const char *name)
 	return find_member(npz, name) != NULL;
 }
 
-/* Inflates a raw deflate stream into exactly bytes bytes. */
 static gw_status inflate_member(const struct gw_npz *npz, const struct member *member, const uint8_t *from, uint8_t *to)
 {
 	z_stream stream = {0};
@@ -310,7 +308,6 @@ static gw_status no_member(const struct gw_npz *npz, const char *name)
 	return gw_fail(GW_NOT_FOUND, "%s: no member \"%.64s\"; it has: %s", npz->path, name, list);
 }
 
-/* Extracts a member into its own mapping. */
 static gw_status npz_extract(const struct gw_npz *npz, const char *name, const struct member **found, void **out)
 {
 	const struct member *member = find_member(npz, name);

@@ -83,7 +83,7 @@ static const char *scan_real_slowly(const char *p, const char *end, double *valu
 	return stop == copy || stop - copy == REAL_TEXT_MAX ? NULL : p + (stop - copy);
 }
 
-/* Reads the exponent after 'e', if it is complete. */
+/* If it is complete. */
 static const char *scan_exponent(const char *p, const char *end, int *exponent)
 {
 	if (p == end || (*p != 'e' && *p != 'E'))

@@ -140,9 +140,8 @@ static const struct gw_option options_table[] = {
 
 static const char table_doc[] =
 	"Convert a text table of numbers to a NumPy array, such as features for import --node-feature.\v"
-	"The array is int64 if all numbers are whole, else float32. Its shape is [rows, columns]. A number that the "
-	"array "
-	"would change is refused.\n\n"
+	"The array is int64 if all numbers are whole, else float32. Its shape is [rows, columns]. "
+	"A number that the array would change is refused.\n\n"
 	"Example:\n"
 	"  graphwire import table --from node-feat.csv.gz --out feat.npy\n";
 

@@ -127,7 +127,7 @@ static gw_status sort_pieces(void *context, uint64_t begin, uint64_t end, unsign
 	return GW_OK;
 }
 
-/* The place of a position's value. Columns are few, and within a column the place is plain arithmetic. */
+/* Columns are few, and within a column the place is plain arithmetic. */
 static const uint64_t *value_place(const struct work *work, uint64_t position, const char **text)
 {
 	uint32_t c = 0;

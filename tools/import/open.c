@@ -61,7 +61,6 @@ static void set_format(const struct gw_import *im, const struct gw_import_set *s
 		file->text_format.header = GW_HEADER_YES;
 }
 
-/* Whether the first row has one of the names that the caller gave to columns. It is then a header. */
 static bool has_given_name(const struct gw_import_options *o, const struct gw_import_file *file)
 {
 	struct gw_text_span fields[64];
@@ -170,15 +169,13 @@ static gw_status look_at_matrix_columns(const struct gw_import *im, const struct
 	file->matrix.swapped = src == 1;
 	if (named || src > 1 || dst != 1 - src)
 		return gw_fail(GW_INVALID,
-			       "%s: the columns of a %s matrix have no names: 1 is the row, 2 the column, 3 "
-			       "its value",
+			       "%s: the columns of a %s matrix have no names: 1 is the row, 2 the column, 3 its value",
 			       file->path, file->matrix.what);
 	if (file->matrix.skew && (set->num_columns || names[3]))
-		return gw_fail(
-			GW_UNSUPPORTED,
-			"%s: the values of a skew-symmetric matrix change sign across the diagonal: leave out the "
-			"columns, or write it as general",
-			file->path);
+		return gw_fail(GW_UNSUPPORTED,
+			       "%s: the values of a skew-symmetric matrix change sign across the diagonal: "
+			       "leave out the columns, or write it as general",
+			       file->path);
 	return GW_OK;
 }
 
@@ -199,8 +196,8 @@ static gw_status check_first_row(const struct gw_import_file *file)
 			return GW_OK; /* rows of this table differ in any case */
 	}
 	return gw_fail(GW_FORMAT,
-		       "%s, line %llu: %u column%s, but %u in the lines below: if it is a header, use "
-		       "--header; if it is an edge, use --no-header",
+		       "%s, line %llu: %u column%s, but %u in the lines below: if it is a header, use --header; "
+		       "if it is an edge, use --no-header",
 		       file->path, (unsigned long long)gw_table_line_of(text, format, 0), first, first == 1 ? "" : "s",
 		       below);
 }
@@ -268,8 +265,7 @@ static gw_status open_text(struct gw_import *im, struct gw_import_set *set, stru
 	return status;
 }
 
-/* Opens the members that usually hold edges, by their names. */
-static gw_status open_npz(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
+static gw_status open_npz_edges(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
 {
 	static const char *const pairs[][2] = {{"src", "dst"}, {"row", "col"}, {"source", "target"}};
 	static const char *const singles[] = {"edges", "edge_index", "edge_list"};
@@ -292,8 +288,8 @@ static gw_status open_npz(struct gw_import *im, struct gw_import_set *set, struc
 			return gw_npz_read(npz, singles[i], &file->arrays[0]);
 	}
 	return gw_fail(GW_NOT_FOUND,
-		       "%s: no edges: no members \"src\" and \"dst\", \"edges\" or \"edge_index\", and no matrix of "
-		       "scipy.sparse.save_npz",
+		       "%s: no edges: no members \"src\" and \"dst\", \"edges\" or \"edge_index\", "
+		       "and no matrix of scipy.sparse.save_npz",
 		       file->path);
 }
 
@@ -325,10 +321,10 @@ static gw_status check_edge_arrays(struct gw_import *im, const struct gw_import_
 	if (a->ndim != 2 || (a->shape[0] != 2 && a->shape[1] != 2))
 		return gw_fail(GW_FORMAT, "%s: edges must be an array of shape [E, 2] or [2, E]", file->path);
 	if (a->shape[0] == 2 && a->shape[1] == 2 && !set->rows_key) /* chunks always have an edge in each row */
-		return gw_fail(GW_FORMAT,
-			       "%s: two edges of shape [2, 2] may be rows or columns: save the members src and dst in "
-			       "an .npz",
-			       file->path);
+		return gw_fail(
+			GW_FORMAT,
+			"%s: two edges of shape [2, 2] may be rows or columns: save the members src and dst in an .npz",
+			file->path);
 	file->rows = a->shape[1] == 2 ? a->shape[0] : a->shape[1];
 	return GW_OK;
 }
@@ -341,7 +337,7 @@ static gw_status import_open_file(struct gw_import *im, struct gw_import_set *se
 		status = gw_npy_open(file->path, &file->arrays[0]);
 		break;
 	case GW_FROM_NPZ:
-		status = open_npz(im, set, file);
+		status = open_npz_edges(im, set, file);
 		break;
 	case GW_FROM_DGL:
 		return gw_fail(GW_INVALID, "%s: a chunked graph defines its own types: pass it with --from",
@@ -352,7 +348,6 @@ static gw_status import_open_file(struct gw_import *im, struct gw_import_set *se
 	return status != GW_OK ? status : check_edge_arrays(im, set, file);
 }
 
-/* Whether an option or a file gives the number of nodes of this type. */
 static bool count_is_given(const struct gw_import_space *space)
 {
 	return space->num_nodes != GW_NONE || space->list_path || space->shape_path;
@@ -380,9 +375,8 @@ static void report_mixed(const struct gw_import_file *file, const struct gw_impo
 	if (!mixed->word.at)
 		return;
 	gw_log(GW_LOG_WARN,
-	       "%s, line %llu: \"%.*s\" is not a number, so all ids of node type %s are read as text; --ids compact "
-	       "or "
-	       "dense refuses it",
+	       "%s, line %llu: \"%.*s\" is not a number, so all ids of node type %s are read as text; "
+	       "--ids compact or dense refuses it",
 	       file->path,
 	       (unsigned long long)gw_table_line_of(&file->text, &file->text_format, (uint32_t)mixed->row + header),
 	       (int)(mixed->word.bytes < 40 ? mixed->word.bytes : 40), mixed->word.at, space->name);

@@ -188,7 +188,7 @@ gw_status gw_other_formats_check(const struct gw_text *text)
 
 /* ---- numbers ---- */
 
-/* The numbers of a line; more than FIELDS_MAX need several calls. *at moves behind them. */
+/* More than FIELDS_MAX need several calls. *at moves behind them. */
 static bool next_number(const char **at, const char *end, uint64_t *out)
 {
 	const char *p = *at;
@@ -235,7 +235,7 @@ static bool metis_header(struct format_row row, struct metis *out)
 	return at == row.end && out->nodes > 0 && flags % 10 <= 1 && flags / 10 % 10 <= 1;
 }
 
-/* Counts the neighbours of a node. False if they are no neighbours. */
+/* False if they are no neighbours. */
 static bool count_neighbours(const char *at, const char *end, const struct metis *m, uint64_t *neighbours)
 {
 	uint64_t number, weight;

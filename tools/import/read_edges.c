@@ -7,7 +7,6 @@
 #include "tools/import/numbers.h"
 #include "tools/weights.h"
 
-/* Arrays and matrices have numbers, but another file may have made a type's ids text. */
 static gw_status check_numbers(const struct gw_import *im, const struct gw_import_set *set,
 			       const struct gw_import_file *file)
 {
@@ -129,7 +128,6 @@ struct edge_column {
 	const struct gw_import_column *column;
 };
 
-/* Reads a single column of all files. */
 static gw_status read_edge_column(void *context, enum gw_column_kind kind)
 {
 	const struct edge_column *e = context;

@@ -21,7 +21,6 @@ bool gw_import_names_strings(const char *path)
 	return gw_import_format_of(path) == GW_FROM_NPZ || is_file_of_offsets(path);
 }
 
-/* Maps NAME.offsets.npy and NAME.bytes.npy. */
 static gw_status strings_files(struct gw_import *im, const char *path, const struct gw_npy_file **offsets,
 			       const struct gw_npy_file **bytes)
 {

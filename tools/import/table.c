@@ -228,7 +228,7 @@ bool gw_table_recurs(const struct gw_text *text, const struct gw_table_format *f
 	return false;
 }
 
-/* The number, from 1, of the line that begins at a place. */
+/* From 1. */
 static uint64_t line_at(const struct gw_text *text, const char *at)
 {
 	uint64_t line = 1;
@@ -324,7 +324,6 @@ gw_status gw_table_find(const struct gw_text *text, const struct gw_table_format
 	return gw_fail(GW_NOT_FOUND, "%s: no column \"%.64s\"; it has: %s", text->name, name, names);
 }
 
-/* The first line that begins at or after offset. */
 static uint64_t line_from(const struct gw_text *text, uint64_t start, uint64_t offset)
 {
 	if (offset <= start)
@@ -344,7 +343,7 @@ struct scan {
 	uint32_t columns; /* of the first row */
 };
 
-/* The number of fields of a line, at most max. */
+/* At most max. */
 static uint32_t field_count(const char *at, const char *end, const struct gw_table_format *format, uint32_t max)
 {
 	uint32_t count = 0;
@@ -369,10 +368,11 @@ bool gw_line_is_doubtful(const char *at, const char *end, const struct gw_table_
 
 gw_status gw_table_fail_doubtful(const char *name, uint64_t line)
 {
-	return gw_fail(GW_FORMAT,
-		       "%s, line %llu: it begins as a comment and has the columns of a row: delete it if it is a "
-		       "comment; if it is a row, use --comment \"\"",
-		       name, (unsigned long long)line);
+	return gw_fail(
+		GW_FORMAT,
+		"%s, line %llu: it begins as a comment and has the columns of a row: delete it if it is a comment; "
+		"if it is a row, use --comment \"\"",
+		name, (unsigned long long)line);
 }
 
 /* Counts the lines of a range, if every line is plainly a row: no line begins with a blank, a line end or one of two

@@ -19,7 +19,6 @@ struct reading {
 
 #define ROOM 32 /* bytes after a field that the fast path may read without an end check */
 
-/* Cuts a field in quotes. */
 static enum gw_field_state quoted_field(const char **at, const char *end, const struct gw_table_format *format,
 					struct gw_text_span *field)
 {
@@ -110,7 +109,6 @@ static const char *kind_text(enum gw_column_kind kind)
 	return "text of at most 65535 bytes";
 }
 
-/* Copies a field for error texts; replaces characters that cannot be printed. */
 static const char *printable(struct gw_text_span field, char text[41])
 {
 	uint64_t bytes = field.bytes < 40 ? field.bytes : 40;
@@ -144,15 +142,14 @@ static const char *float_text(enum gw_float_fault fault)
 	case GW_FLOAT_SMALL:
 		return "too small: it would become 0 in float32";
 	case GW_FLOAT_COARSE:
-		return "not exact in float32, which holds all whole numbers up to 2^24 only: pass the column as an "
-		       "array of another dtype";
+		return "not exact in float32, which holds all whole numbers up to 2^24 only: "
+		       "pass the column as an array of another dtype";
 	case GW_FLOAT_FITS:
 		break;
 	}
 	return NULL;
 }
 
-/* Why a number is not the column's; NULL if the field is no number. */
 static const char *range_text(const struct gw_table_column *column, struct gw_text_span field)
 {
 	enum gw_float_fault fault = GW_FLOAT_FITS;
@@ -179,21 +176,22 @@ static gw_status fail_field(const char *name, uint64_t line, const struct gw_tab
 		return gw_fail(GW_FORMAT, "%s, line %llu, column %u: the %s is empty", name, (unsigned long long)line,
 			       column->index + 1, column->what);
 	if (column->is_id && !field.quoted && gw_text_span_is_missing(field, true))
+		return gw_fail(GW_FORMAT,
+			       "%s, line %llu, column %u: the %s is missing, \"%s\": leave out the row; "
+			       "if it is a name, put it in quotes, or use --ids text",
+			       name, (unsigned long long)line, column->index + 1, column->what, printable(field, text));
+	if ((column->is_id || column->is_name) && gw_text_span_is_marked(field))
 		return gw_fail(
 			GW_FORMAT,
-			"%s, line %llu, column %u: the %s is missing, \"%s\": leave out the row; if it is a name, "
-			"put it in quotes, or use --ids text",
-			name, (unsigned long long)line, column->index + 1, column->what, printable(field, text));
-	if ((column->is_id || column->is_name) && gw_text_span_is_marked(field))
-		return gw_fail(GW_FORMAT,
-			       "%s, line %llu, column %u: the %s begins with a byte order mark, as in files that were "
-			       "joined: delete the mark",
-			       name, (unsigned long long)line, column->index + 1, column->what);
+			"%s, line %llu, column %u: the %s begins with a byte order mark, as in files that were joined: "
+			"delete the mark",
+			name, (unsigned long long)line, column->index + 1, column->what);
 	if (column->is_id && column->kind == GW_COLUMN_ID && has_zeros(field))
-		return gw_fail(GW_FORMAT,
-			       "%s, line %llu, column %u: \"%s\" as %s has zeros in front, and the rows above have "
-			       "numbers: use --ids text, or dense or compact to drop the zeros",
-			       name, (unsigned long long)line, column->index + 1, printable(field, text), column->what);
+		return gw_fail(
+			GW_FORMAT,
+			"%s, line %llu, column %u: \"%s\" as %s has zeros in front, and the rows above have numbers: "
+			"use --ids text, or dense or compact to drop the zeros",
+			name, (unsigned long long)line, column->index + 1, printable(field, text), column->what);
 	const char *range = range_text(column, field);
 	if (range)
 		return gw_fail(GW_RANGE, "%s, line %llu, column %u: \"%s\" as %s is %s", name, (unsigned long long)line,
@@ -204,11 +202,11 @@ static gw_status fail_field(const char *name, uint64_t line, const struct gw_tab
 
 gw_status gw_table_fail_quote(const char *name, uint64_t line, uint32_t index)
 {
-	return gw_fail(GW_FORMAT,
-		       "%s, line %llu, column %u: a quote inside a field, or a quoted field that does not end on its "
-		       "line: such fields are not supported (a quote in quotes is \"\"; Spark: option(\"escape\", "
-		       "\"\\\"\"))",
-		       name, (unsigned long long)line, index + 1);
+	return gw_fail(
+		GW_FORMAT,
+		"%s, line %llu, column %u: a quote inside a field, or a quoted field that does not end on its line: "
+		"such fields are not supported (a quote in quotes is \"\"; Spark: option(\"escape\", \"\\\"\"))",
+		name, (unsigned long long)line, index + 1);
 }
 
 /* Whether a whole number is written as one is printed: no plus, no zeros in front, no -0. */
@@ -270,7 +268,6 @@ gw_status gw_table_field_read(const struct gw_text *text, const struct gw_table_
 	return store(text, column, 0, field) ? GW_OK : fail_field(text->name, line, column, field);
 }
 
-/* Whether the rest of a line has more than blanks. */
 static bool has_more(const char *at, const char *end)
 {
 	while (at < end && gw_is_blank(*at))

@@ -40,8 +40,8 @@ static gw_status growing_reserve(struct growing *memory, uint64_t more, const ch
 	uint64_t wanted = memory->bytes + more;
 	if (wanted > memory->limit)
 		return gw_fail(GW_NO_MEMORY,
-			       "%s: its text needs more memory than is available (%llu bytes): split it, or import it "
-			       "on another host",
+			       "%s: its text needs more memory than is available (%llu bytes): "
+			       "split it, or import it on another host",
 			       name, (unsigned long long)memory->limit);
 	uint64_t capacity = memory->capacity + memory->capacity / 2;
 	if (capacity < wanted)
@@ -91,7 +91,6 @@ static gw_status text_read_all(int fd, const char *name, struct growing *memory)
 	}
 }
 
-/* Runs one inflate call. *ended: a stream has ended. */
 static gw_status inflate_step(z_stream *stream, const struct gw_text *text, struct growing *memory, bool *ended)
 {
 	gw_status status = growing_reserve(memory, INFLATE_BYTES, text->name);
@@ -110,7 +109,6 @@ static gw_status inflate_step(z_stream *stream, const struct gw_text *text, stru
 	return GW_OK;
 }
 
-/* Inflates all gzip streams of text->data into memory. */
 static gw_status inflate_all(const struct gw_text *text, struct growing *memory)
 {
 	z_stream stream = {0};
@@ -135,11 +133,10 @@ static gw_status inflate_all(const struct gw_text *text, struct growing *memory)
 			uint64_t before = memory->bytes;
 			status = inflate_step(&stream, text, memory, &ended);
 			if (status == GW_OK && !ended && memory->bytes == before)
-				status =
-					gw_fail(GW_FORMAT,
-						"%s: the gzip stream ends early, after %llu bytes of text: the file is "
-						"truncated; fetch it again",
-						text->name, (unsigned long long)memory->bytes);
+				status = gw_fail(GW_FORMAT,
+						 "%s: the gzip stream ends early, after %llu bytes of text: "
+						 "the file is truncated; fetch it again",
+						 text->name, (unsigned long long)memory->bytes);
 			continue;
 		}
 		status = inflate_step(&stream, text, memory, &ended);
@@ -189,7 +186,6 @@ static gw_status check_text(const struct gw_text *text)
 	return GW_OK;
 }
 
-/* Replaces the compressed bytes by their text. */
 static gw_status inflate_text(struct gw_text *text)
 {
 	struct growing memory = {.limit = memory_limit()};

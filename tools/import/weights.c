@@ -30,8 +30,7 @@ bool gw_import_is_weight(const struct gw_import *im, uint32_t set, const char *n
 	return false;
 }
 
-/* Whether a word of --edge-feature or --edge-column makes this feature of the edge type. */
-static bool makes_feature(const struct gw_import_word *word, const char *etype, const char *name)
+static bool word_makes_feature(const struct gw_import_word *word, const char *etype, const char *name)
 {
 	struct gw_import_parts parts;
 	char given[ETYPE_TEXT_MAX] = "_N:_E:_N";
@@ -52,7 +51,7 @@ static bool has_feature(const struct gw_import *im, uint32_t set, const char *na
 	char etype[ETYPE_TEXT_MAX];
 	etype_text(im, &im->sets[set], etype);
 	for (uint32_t i = 0; i < im->options->num_words; i++) {
-		if (makes_feature(&im->options->words[i], etype, name))
+		if (word_makes_feature(&im->options->words[i], etype, name))
 			return true;
 	}
 	for (uint32_t i = 0; i < im->num_features; i++) { /* of a chunked graph */
@@ -85,15 +84,16 @@ static gw_status set_column(struct gw_import_set *set, const char *column)
 	for (uint32_t f = 0; f < set->num_files; f++) {
 		if (set->files[f].format != GW_FROM_TEXT)
 			return gw_fail(GW_INVALID,
-				       "%s: \"%s\" is not an edge feature (NAME or SRC:REL:DST:NAME), and only text "
-				       "has columns: pass arrays with --edge-feature",
+				       "%s: \"%s\" is not an edge feature (NAME or SRC:REL:DST:NAME), "
+				       "and only text has columns: pass arrays with --edge-feature",
 				       set->files[f].path, column);
 	}
 	if (set->weight_column && strcmp(set->weight_column, column) != 0)
-		return gw_fail(GW_INVALID,
-			       "columns %s and %s would both become the feature \"weight\": name each with "
-			       "--edge-column NAME=COLUMN, and then --weight NAME",
-			       set->weight_column, column);
+		return gw_fail(
+			GW_INVALID,
+			"columns %s and %s would both become the feature \"weight\": name each with --edge-column "
+			"NAME=COLUMN, and then --weight NAME",
+			set->weight_column, column);
 	set->weight_column = column;
 	return GW_OK;
 }

@@ -32,7 +32,7 @@ void gw_assignment_free(struct gw_assignment *assignment)
 	*assignment = (struct gw_assignment){0};
 }
 
-/* The training mask of a node type, one byte for each node, or NULL if the type has no mask of this shape. */
+/* NULL if the type has no mask of this shape. */
 static const uint8_t *train_mask(const struct gw_part *part, uint32_t ntype)
 {
 	char key[GW_NAME_MAX + 32];

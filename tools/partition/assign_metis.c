@@ -42,13 +42,14 @@ gw_status gw_metis_check_counts(uint64_t nodes, uint64_t edges, uint64_t loops, 
 {
 	if (nodes >= INT32_MAX || edges >= INT32_MAX / 2 || edges + loops >= INT32_MAX)
 		return gw_fail(GW_LIMIT,
-			       "%" PRIu64 " nodes and %" PRIu64 " edges are too many for METIS with 32-bit ids (up to "
-			       "%d nodes, and as many edges counted both ways); use --method random",
+			       "%" PRIu64 " nodes and %" PRIu64
+			       " edges are too many for METIS with 32-bit ids (up to %d nodes, "
+			       "and as many edges counted both ways); use --method random",
 			       nodes, edges + loops, INT32_MAX - 1);
 	if (constraints > GW_PLAN_CONSTRAINTS_MAX)
 		return gw_fail(GW_LIMIT,
-			       "%u constraints to balance, but METIS gets at most %u; leave out "
-			       "--balance-ntypes, or use --method random, which balances every type",
+			       "%u constraints to balance, but METIS gets at most %u; "
+			       "leave out --balance-ntypes, or use --method random, which balances every type",
 			       constraints, GW_PLAN_CONSTRAINTS_MAX);
 	return GW_OK;
 }
@@ -76,7 +77,7 @@ static gw_status metis_check_memory(const struct gw_plan *plan, uint64_t bytes, 
 	return gw_fail(status, "%s; use --method random, which needs little memory, or set --memory", why);
 }
 
-/* Sets the bases of the types and the sources of the symmetric graph. Refuses a graph that is too large for METIS. */
+/* Refuses a graph that is too large for METIS. */
 static gw_status survey(struct metis_plan *m)
 {
 	uint64_t edges = 0, loops = 0;
@@ -115,7 +116,7 @@ static int32_t in_degree(const struct metis_plan *m, uint32_t ntype, uint64_t no
 	return (int32_t)degree; /* cannot overflow, because all edges together fit */
 }
 
-/* Drops the constraints whose weight is 0 at every node: METIS would divide by the sum. */
+/* METIS would divide by the sum. */
 static void drop_empty(struct metis_plan *m)
 {
 	uint64_t sum[2 * GW_PLAN_CONSTRAINTS_MAX] = {0};
@@ -135,7 +136,7 @@ static void drop_empty(struct metis_plan *m)
 	m->constraints = kept;
 }
 
-/* Sets vertex weights: 1 in the node's class, and with --balance-edges the in-degree in the class's second column. */
+/* 1 in the node's class, and with --balance-edges the in-degree in the class's second column. */
 static gw_status weigh(struct metis_plan *m)
 {
 	m->constraints = m->classes.count * (m->plan->balance_edges ? 2 : 1);
@@ -160,7 +161,6 @@ static gw_status weigh(struct metis_plan *m)
 	return GW_OK;
 }
 
-/* Runs METIS and writes the pieces of the nodes that have neighbours. */
 static gw_status cut(struct metis_plan *m, int32_t *piece)
 {
 	uint32_t pieces = m->assignment->pieces;
@@ -191,8 +191,8 @@ static gw_status cut(struct metis_plan *m, int32_t *piece)
 	return GW_OK;
 }
 
-/* Distributes `more` nodes over the pieces as evenly as possible: fills all pieces below one level up to that level.
- * Updates counts; share, [pieces]: the number of nodes added to each piece. */
+/* As evenly as possible: fills all pieces below one level up to that level. Updates counts; share, [pieces]: the
+ * number of nodes added to each piece. */
 static void level(uint64_t *counts, uint32_t pieces, uint64_t more, uint64_t *share)
 {
 	uint64_t low = 0, high = more;

@@ -46,7 +46,7 @@ static gw_status deal_chunk(void *context, uint64_t begin, uint64_t end, unsigne
 	return GW_OK;
 }
 
-/* Counts the nodes of each group before each chunk, and in total. */
+/* Before each chunk, and in total. */
 static void count_groups(const struct deal *deal, uint64_t nodes, uint64_t *total)
 {
 	for (uint64_t v = 0; v < nodes; v++) {
@@ -56,7 +56,7 @@ static void count_groups(const struct deal *deal, uint64_t nodes, uint64_t *tota
 	}
 }
 
-/* Deals the nodes of one type. *offset advances by the sizes of its groups. */
+/* *offset advances by the sizes of its groups. */
 static gw_status deal_type(const struct gw_plan *plan, uint32_t ntype, uint64_t nodes, struct deal *deal,
 			   uint64_t *offset)
 {

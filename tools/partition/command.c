@@ -20,10 +20,9 @@
 
 static const char doc[] =
 	"Partition a one-part graph of import or generate. GRAPH is its JSON or its folder.\v"
-	"Nodes of a type are renumbered so that each part owns one range; orig_id keeps their input ids. An "
-	"edge "
-	"lives with its destination. METIS sees one undirected graph of all node types, without loops; by default it "
-	"balances the number of nodes. Nodes without neighbours fill the smaller parts.\n\n"
+	"Nodes of a type are renumbered so that each part owns one range; orig_id keeps their input ids. "
+	"An edge lives with its destination. METIS sees one undirected graph of all node types, without loops; "
+	"by default it balances the number of nodes. Nodes without neighbours fill the smaller parts.\n\n"
 	"Examples:\n"
 	"  graphwire partition graph/ --num-parts 4 --out parts/\n"
 	"  graphwire partition graph/ --num-parts 4 --balance-train --balance-edges \\\n"
@@ -94,12 +93,12 @@ static const struct gw_option table[] = {
 	 GW_OPTION_FLAG(A, plan.balance_ntypes)},
 	{"balance-nodes", "[TYPE=]FILE",
 	 "balance the nodes of each class: FILE.npy has a class number, uint8 from 0 to 31, of each node of the type; "
-	 "the "
-	 "types are balanced too; may be repeated",
+	 "the types are balanced too; may be repeated",
 	 1, GW_OPTION_CALL(partition_take_numbers)},
 	{"num-trainers-per-machine", "N",
-	 "above 1: each part has N pieces, one for each trainer of its machine, and nodes and edges get an "
-	 "int64 feature \"" GW_PLAN_TRAINER_ID "\", part * N + trainer, for DGL's node_split and edge_split",
+	 "above 1: each part has N pieces, one for each trainer of its machine, "
+	 "and nodes and edges get an int64 feature \"" GW_PLAN_TRAINER_ID
+	 "\", part * N + trainer, for DGL's node_split and edge_split",
 	 1, GW_OPTION_NUMBER(A, plan.trainers, 1, GW_PARTS_MAX)},
 	{"weight", "[SRC:REL:DST:]NAME",
 	 "add an alias table, 8 bytes an edge, to an edge feature of numbers >= 0: draws by weight read it; without a "
@@ -122,7 +121,6 @@ static double partition_seconds_since(uint64_t start_ns)
 	return (double)(gw_now_ns() - start_ns) * 1e-9;
 }
 
-/* Unmaps the pages that the checks read, so that METIS can use the memory. */
 static void drop_mapping(const struct gw_part *part)
 {
 	const struct gw_array *array;

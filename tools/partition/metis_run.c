@@ -73,7 +73,6 @@ static void child_main(const struct gw_metis_job *job, struct shared *shared, in
 	_exit(0);
 }
 
-/* Copies the last line of METIS's output, for the error text. */
 static void last_line(int output, char *line, size_t room)
 {
 	char text[2048];
@@ -88,7 +87,7 @@ static void last_line(int output, char *line, size_t room)
 	snprintf(line, room, "%s", newline ? newline + 1 : text);
 }
 
-/* Waits until the child ends, which closes `alive`. Returns the child's wait status. */
+/* The child's end closes `alive`. Returns the child's wait status. */
 static int wait_child(pid_t child, int alive)
 {
 	struct gw_progress progress;
@@ -109,9 +108,8 @@ static gw_status judge(int wait_status, const struct shared *shared, int output)
 	last_line(output, line, sizeof(line));
 	const char *said = line[0] ? line : "no output";
 	if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL)
-		return gw_fail(GW_NO_MEMORY,
-			       "METIS was killed, probably because the machine ran out of memory; partition on "
-			       "a machine with more memory, or use --method random");
+		return gw_fail(GW_NO_MEMORY, "METIS was killed, probably because the machine ran out of memory; "
+					     "partition on a machine with more memory, or use --method random");
 	if (WIFSIGNALED(wait_status))
 		return gw_fail(GW_IO, "METIS died of signal %d (%s); try another --seed, or --method random",
 			       WTERMSIG(wait_status), said);

@@ -28,7 +28,7 @@ static uint32_t part_of(const struct gw_split *split, uint32_t ntype, uint64_t n
 	return split->assignment->piece[ntype][node] / split->plan->trainers;
 }
 
-/* Sorts a type's nodes by part, with a stable counting sort: sets starts, old_id and new_id. */
+/* Stable. */
 static gw_status renumber(struct gw_split *split, uint32_t ntype)
 {
 	struct gw_node_type *type = &split->schema->ntypes[ntype];
@@ -55,7 +55,7 @@ static gw_status renumber(struct gw_split *split, uint32_t ntype)
 	return GW_OK;
 }
 
-/* Sets the ranges of an edge type: each part owns the edges of its destinations. */
+/* Each part owns the edges of its destinations. */
 static void split_count_edges(struct gw_split *split, uint32_t etype)
 {
 	struct gw_edge_type *type = &split->schema->etypes[etype];
@@ -70,7 +70,6 @@ static void split_count_edges(struct gw_split *split, uint32_t etype)
 		type->starts[p + 1] += type->starts[p];
 }
 
-/* Makes the output's types and ranges; renumbers the nodes. */
 static gw_status split_make_schema(struct gw_split *split)
 {
 	const struct gw_graph_meta *in = split->in;
@@ -118,7 +117,7 @@ static gw_status note_ids(void *context, uint64_t begin, uint64_t end, unsigned 
 	return GW_OK;
 }
 
-/* Notes the new id of each edge, for the transpose. */
+/* For the transpose. */
 static gw_status note_edges(struct gw_split *split, const struct gw_split_lists *lists)
 {
 	const struct gw_edge_type *type = &split->schema->etypes[lists->etype];
@@ -134,7 +133,7 @@ static gw_status note_edges(struct gw_split *split, const struct gw_split_lists 
 	return gw_parallel_for(split->threads, lists->offsets[lists->rows], 0, note_ids, &note);
 }
 
-/* Writes neighbour ids in the width that the format prescribes; the numbers may have it already. */
+/* In the width that the format prescribes; the numbers may have it already. */
 static gw_status write_ids(struct gw_split *split, const struct gw_split_lists *lists, const char *name)
 {
 	char key[GW_KEY_MAX];
@@ -148,7 +147,6 @@ static gw_status write_ids(struct gw_split *split, const struct gw_split_lists *
 			       lists->ids.data);
 }
 
-/* Writes the lists of one edge type in one part, and the arrays of their edges. */
 static gw_status split_write_lists(struct gw_split *split, struct gw_split_lists *lists, bool out)
 {
 	char key[GW_KEY_MAX];
@@ -184,7 +182,6 @@ static gw_status write_indptr(struct gw_split *split, const struct gw_split_list
 	return status;
 }
 
-/* Writes all edge types whose lists belong to the rows of a node type, in one part. */
 static gw_status write_type(struct gw_split *split, uint32_t ntype, uint32_t part, bool out)
 {
 	const struct gw_node_type *type = &split->schema->ntypes[ntype];
@@ -249,7 +246,6 @@ static void free_split(struct gw_split *split)
 	gw_meta_destroy(split->schema);
 }
 
-/* Renumbers the nodes, makes the schema, and opens the writer. */
 static gw_status prepare(struct gw_split *split, const char *folder, bool replace)
 {
 	if (split->in->num_parts != 1)

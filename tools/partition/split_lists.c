@@ -182,7 +182,6 @@ static gw_status split_lists_fill_rows(void *context, uint64_t begin, uint64_t e
 	return GW_OK;
 }
 
-/* Finds the array of times or relations by which the lists of the edge type are sorted first. */
 static void find_keys(struct fill *fill)
 {
 	const struct gw_edge_type *type = &fill->split->in->etypes[fill->lists->etype];

@@ -48,7 +48,7 @@ static bool split_rows_ends_with(const char *text, const char *suffix)
 	return length > tail && strcmp(text + length - tail, suffix) == 0;
 }
 
-/* Ends the stream of a successful job, or drops the stream of a failed job. */
+/* Drops the stream of a failed job. */
 static gw_status split_rows_finish(struct gw_split *split, struct gw_array_stream *stream, gw_status status,
 				   uint64_t bytes)
 {
@@ -60,7 +60,6 @@ static gw_status split_rows_finish(struct gw_split *split, struct gw_array_strea
 	return gw_writer_end(stream);
 }
 
-/* Unmaps the pages that were read; the system's cache keeps them. */
 static void drop_pages(const uint8_t *from, const uint8_t *to)
 {
 	uintptr_t begin = ((uintptr_t)from + 4095) & ~(uintptr_t)4095, end = (uintptr_t)to & ~(uintptr_t)4095;
@@ -154,7 +153,6 @@ static gw_status run_strings(struct gw_split *split, const struct job *job)
 	return split_rows_finish(split, stream, status, sum);
 }
 
-/* Copies the names of an array's values to every part. */
 static gw_status run_names(struct gw_split *split, const struct job *job)
 {
 	char key[GW_KEY_MAX];
@@ -164,8 +162,7 @@ static gw_status run_names(struct gw_split *split, const struct job *job)
 				 job->array->rows - 1, (const char *)job->bytes->data);
 }
 
-/* Moves one list of an alias table: entries follow their edges, and aliases point to the new places. room: [3 *
- * edges]. */
+/* Entries follow their edges, and aliases point to the new places. room: [3 * edges]. */
 static void move_aliases(const struct job *job, uint64_t row, uint32_t *room, uint64_t old_first)
 {
 	const struct gw_split_lists *lists = job->lists;
@@ -222,7 +219,7 @@ struct table_block {
 };
 
 /* Builds and writes the tables of the lists from `row` on, as many as fit. Sets *next to the first list that does not.
- */
+ * */
 static gw_status write_tables(const struct job *job, struct gw_array_stream *stream, const struct table_block *block,
 			      uint64_t row, uint64_t *next)
 {
@@ -287,8 +284,7 @@ gw_status gw_split_write_numbers(struct gw_split *split, uint32_t part, const ch
 	return split_rows_finish(split, stream, status, count * block.bytes);
 }
 
-/* Writes ids of the input, of nodes or edges. */
-static gw_status run_origin(struct gw_split *split, const struct job *job)
+static gw_status run_original_ids(struct gw_split *split, const struct job *job)
 {
 	gw_dtype dtype = job->lists ? gw_edge_origin_dtype(split->in->etypes[job->type].count) : GW_INT64;
 	return gw_split_write_numbers(split, job->part, job->key, dtype, job->from, job->begin, job->count, NULL);
@@ -309,7 +305,6 @@ static gw_status run_inverse(struct gw_split *split, const struct job *job)
 	return status;
 }
 
-/* Writes the trainer of each node, or of each edge's destination. */
 static gw_status run_trainer(struct gw_split *split, const struct job *job)
 {
 	const struct gw_split_lists *lists = job->lists;
@@ -351,7 +346,7 @@ static gw_status run_job(void *context, uint64_t begin, uint64_t end, unsigned t
 		else if (job->kind == JOB_INVERSE)
 			status = run_inverse(jobs->split, job);
 		else
-			status = run_origin(jobs->split, job);
+			status = run_original_ids(jobs->split, job);
 		if (status != GW_OK)
 			status = gw_context(status, "part %u: %s", job->part, job->key);
 	}
@@ -373,8 +368,7 @@ static gw_status add_job(struct jobs *jobs, struct job job)
 	return GW_OK;
 }
 
-/* Whether the array is the table of a weight for which a new table is made. */
-static bool is_remade(const struct gw_split *split, const struct gw_array_key *key)
+static bool is_made_anew(const struct gw_split *split, const struct gw_array_key *key)
 {
 	const struct gw_plan_weights *weights = &split->plan->weights;
 	for (uint32_t i = 0; i < weights->count; i++) {
@@ -386,10 +380,10 @@ static bool is_remade(const struct gw_split *split, const struct gw_array_key *k
 	return false;
 }
 
-/* Whether to skip an array: other code writes it, it is made anew, or it is the second half of strings. */
+/* Other code writes it, it is made anew, or it is the second half of strings. */
 static bool skip(const struct gw_split *split, const struct gw_array_key *key)
 {
-	if (key->out || split_rows_ends_with(key->name, ".bytes") || is_remade(split, key))
+	if (key->out || split_rows_ends_with(key->name, ".bytes") || is_made_anew(split, key))
 		return true;
 	if (key->edge && (strcmp(key->name, "indices") == 0 || strcmp(key->name, GW_INVERSE_NAME) == 0))
 		return true;
@@ -400,7 +394,7 @@ static bool skip(const struct gw_split *split, const struct gw_array_key *key)
 	return split->plan->trainers > 1 && strcmp(key->name, GW_PLAN_TRAINER_ID) == 0;
 }
 
-/* Adds jobs for arrays that the input does not have. origin: make orig_id. */
+/* origin: make orig_id. */
 static gw_status add_made(struct jobs *jobs, const struct job *base, const char *folder, bool origin)
 {
 	const struct gw_split *split = jobs->split;
@@ -425,7 +419,6 @@ static gw_status add_made(struct jobs *jobs, const struct job *base, const char 
 	return status;
 }
 
-/* Adds a job for the table of each weight of the template's edge type. */
 static gw_status add_tables(struct jobs *jobs, const struct job *base, const char *folder)
 {
 	const struct gw_plan_weights *weights = &jobs->split->plan->weights;
@@ -443,7 +436,6 @@ static gw_status add_tables(struct jobs *jobs, const struct job *base, const cha
 	return status;
 }
 
-/* Adds a job for each array of the template's type, and for orig_id and trainer_id if they must be made. */
 static gw_status add_type(struct jobs *jobs, const struct job *base, const char *folder)
 {
 	struct gw_split *split = jobs->split;

@@ -72,7 +72,7 @@ uint64_t gw_symmetric_loops(const struct gw_symmetric_source *sources, size_t co
 	return loops;
 }
 
-/* The source of an edge; prefetches its cursor before it is needed. */
+/* Prefetches its cursor before it is needed. */
 static inline uint64_t symmetric_source(const struct symmetric_build *build, uint64_t i)
 {
 	const struct gw_symmetric_source *source = build->source;
@@ -84,7 +84,6 @@ static inline uint64_t symmetric_source(const struct symmetric_build *build, uin
 	return source->src_base + gw_load_id(a->indices, a->index_bytes, i);
 }
 
-/* Counts both ends of every edge that is not a loop. */
 static gw_status count_ends(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	struct symmetric_build *build = context;
@@ -107,7 +106,6 @@ static gw_status count_ends(void *context, uint64_t begin, uint64_t end, unsigne
 	return GW_OK;
 }
 
-/* Writes each end of every edge into the other's list. */
 static gw_status scatter_ends(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	struct symmetric_build *build = context;
@@ -170,7 +168,7 @@ static void sort_quick(uint32_t *ids, size_t n)
 	symmetric_sort_insertion(ids, n);
 }
 
-/* Radix sort from the lowest digit; room holds n ids. */
+/* room holds n ids. */
 static void sort_radix(uint32_t *ids, size_t n, uint32_t *room, uint32_t id_bits)
 {
 	uint32_t *from = ids, *to = room;
@@ -193,7 +191,7 @@ static void sort_radix(uint32_t *ids, size_t n, uint32_t *room, uint32_t id_bits
 		memcpy(ids, from, n * sizeof(*ids));
 }
 
-/* Sorts the lists of [begin, end) and stores each number of distinct ids in cursor. */
+/* Stores each number of distinct ids in cursor. */
 static gw_status sort_lists(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	struct symmetric_build *build = context;
@@ -217,7 +215,6 @@ static gw_status sort_lists(void *context, uint64_t begin, uint64_t end, unsigne
 	return GW_OK;
 }
 
-/* Writes the distinct ids of [begin, end) and their multiplicities. */
 static gw_status symmetric_write_lists(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	struct symmetric_build *build = context;
@@ -251,7 +248,7 @@ static gw_status for_sources(struct symmetric_build *build, const struct gw_symm
 	return status;
 }
 
-/* Turns the counts in cursor into start, and cursor into the first write positions. */
+/* The counts in cursor become start, and cursor the first write positions. */
 static void symmetric_place_lists(struct symmetric_build *build)
 {
 	uint32_t sum = 0;
@@ -276,8 +273,7 @@ static gw_status take_room(struct gw_arena *arena, uint64_t bytes, void *out)
 	return status;
 }
 
-/* Allocates the result and sets its offsets from the distinct ids in cursor. cursor becomes the new numbers of the
- * nodes that stay. */
+/* The offsets come from the distinct ids in cursor. cursor becomes the new numbers of the nodes that stay. */
 static gw_status place_result(struct symmetric_build *build)
 {
 	struct gw_symmetric *out = build->out;

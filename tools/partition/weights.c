@@ -14,7 +14,6 @@
 
 #define LIST_TEXT_MAX 256
 
-/* Lists the edge features that can be weights, for an error text. */
 static void list_candidates(const struct gw_part *part, char text[LIST_TEXT_MAX])
 {
 	char etype[GW_EDGE_FOLDER_MAX + 1];
@@ -48,7 +47,7 @@ static const struct gw_array *find_weight(const struct gw_part *part, uint32_t e
 	return gw_part_array(part, key);
 }
 
-/* Names the edge with a value that cannot be a weight, by its input row too if the graph has the rows. */
+/* By its input row too if the graph has the rows. */
 static gw_status fail_edge(const struct gw_part *part, uint32_t etype, const char *name, uint64_t edge,
 			   const char *value)
 {

@@ -15,7 +15,7 @@
 #include "core/memory/list.h"
 #include "core/system/fork.h"
 #include "transport/memory/memory.h"
-#include "transport/replay_cache.h"
+#include "transport/service/replay_cache.h"
 
 struct memory_listener {
 	struct gw_listener base;

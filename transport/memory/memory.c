@@ -16,7 +16,7 @@
 #include "core/system/clock.h"
 #include "transport/dynamic_regions.h"
 #include "transport/mapped.h"
-#include "transport/replay_cache.h"
+#include "transport/service/replay_cache.h"
 
 struct memory_endpoint {
 	struct gw_endpoint base;

@@ -3,7 +3,7 @@
 #define GW_TRANSPORT_MEMORY_H
 
 #include "transport/completions.h"
-#include "transport/task.h"
+#include "transport/service/task.h"
 
 extern const struct gw_transport gw_transport_memory;
 

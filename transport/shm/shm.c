@@ -9,7 +9,9 @@
 #include "core/system/clock.h"
 #include "transport/dynamic_regions.h"
 #include "transport/mapped.h"
-#include "transport/tcp/client.h"
+#include "transport/tcp/client/client.h"
+#include "transport/tcp/server/server.h"
+#include "transport/tcp/tcp.h"
 
 #define LOOK_TURNS 64 /* while completions are queued, one poll in this many checks the sockets */
 
@@ -37,34 +39,35 @@ static gw_status shm_open_state(struct gw_poll_group *group, void **out)
 }
 
 /* A checked region: this endpoint's copy of its description, and its mapped address. */
-static const struct gw_region *shm_look(const struct tcp_client *client, const struct gw_region *region,
-					const uint8_t **base)
+static const struct gw_region *shm_look(const struct gw_endpoint *base, const void *mapped,
+					const struct gw_region *region, const uint8_t **from)
 {
 	if (region->id < GW_REGIONS_MAX) {
-		*base = ((const struct shm_mapped *)client->mapped)->bases[region->id];
-		return &client->regions[region->id];
+		*from = ((const struct shm_mapped *)mapped)->bases[region->id];
+		return &base->peer.regions[region->id];
 	}
-	const struct gw_dynamic_region_entry *entry =
-		gw_dynamic_region_find(&client->base, region->id, region->generation);
-	*base = entry->base;
+	const struct gw_dynamic_region_entry *entry = gw_dynamic_region_find(base, region->id, region->generation);
+	*from = entry->base;
 	return &entry->region;
 }
 
 /* Begins a read call. false: the set has failed, and every read is accepted. */
-static bool shm_begin(struct tcp_client *client, struct gw_read_set *set, const struct gw_region *region)
+static bool shm_begin(struct gw_endpoint *base, const struct tcp_copies *copies, struct gw_read_set *set,
+		      const struct gw_region *region)
 {
+	const struct tcp_client *client = (const struct tcp_client *)base;
 	char text[GW_ADDRESS_MAX];
-	gw_read_set_start(&client->sets, set);
+	gw_read_set_start(copies->sets, set);
 	if (set->status)
 		return false;
 	gw_status status = GW_OK;
-	if (client->phase != CLIENT_OPEN)
+	if (base->state != GW_ENDPOINT_OPEN)
 		status = gw_fail(GW_PEER_LOST, "%s is not connected", gw_tcp_client_name(client, text));
 	else if (set->deadline_ns && set->deadline_ns != GW_NO_DEADLINE && gw_now_ns() >= set->deadline_ns)
 		status = gw_fail(GW_DEADLINE, "%s: the deadline had passed before memory was read",
 				 gw_tcp_client_name(client, text));
 	else
-		status = gw_check_region(&client->base, region);
+		status = gw_check_region(base, region);
 	if (status != GW_OK)
 		gw_read_set_fail(set, status);
 	return status == GW_OK;
@@ -73,20 +76,19 @@ static bool shm_begin(struct tcp_client *client, struct gw_read_set *set, const 
 static inline size_t shm_read(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
 			      struct gw_buffer *buffer, const struct gw_reads *reads, bool last)
 {
-	struct tcp_client *client = (struct tcp_client *)base;
-	struct gw_completions *completions = &client->loop->completions;
 	size_t taken = 0;
 	uint64_t bytes;
 	if (set->done)
 		return reads->n;
-	if (!shm_begin(client, set, region))
-		return gw_mapped_end(base, completions, set, reads->n, reads->n, last);
+	struct tcp_copies copies = gw_tcp_copies(base);
+	if (!shm_begin(base, &copies, set, region))
+		return gw_mapped_end(base, copies.completions, set, reads->n, reads->n, last);
 	const uint8_t *from;
-	const struct gw_region *known = shm_look(client, region, &from);
+	const struct gw_region *known = shm_look(base, copies.mapped, region, &from);
 	gw_status status = gw_mapped_read(known, from, buffer, set, reads, &taken, &bytes);
 	if (status != GW_OK)
 		gw_read_set_fail(set, status);
-	return gw_mapped_end(base, completions, set, reads->n, taken, last);
+	return gw_mapped_end(base, copies.completions, set, reads->n, taken, last);
 }
 
 static size_t shm_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
@@ -103,11 +105,10 @@ static size_t shm_gather(struct gw_endpoint *base, struct gw_read_set *set, cons
 
 static const uint8_t *shm_map(struct gw_endpoint *base, const struct gw_region *region)
 {
-	struct tcp_client *client = (struct tcp_client *)base;
-	if (client->phase != CLIENT_OPEN || gw_check_region(base, region) || region->id >= GW_REGIONS_MAX ||
-	    client->regions[region->id].kind == GW_REGION_VERSIONED)
+	if (base->state != GW_ENDPOINT_OPEN || gw_check_region(base, region) || region->id >= GW_REGIONS_MAX ||
+	    base->peer.regions[region->id].kind == GW_REGION_VERSIONED)
 		return NULL;
-	return ((const struct shm_mapped *)client->mapped)->bases[region->id];
+	return ((const struct shm_mapped *)gw_tcp_copies(base).mapped)->bases[region->id];
 }
 
 static size_t shm_poll(void *state, struct gw_completion *completions, size_t max, uint64_t timeout_ns)

@@ -16,7 +16,7 @@
 #ifndef GW_TRANSPORT_SHM_H
 #define GW_TRANSPORT_SHM_H
 
-#include "transport/tcp/tcp.h"
+#include "transport/tcp/loop.h"
 
 extern const struct gw_transport gw_transport_shm;
 

@@ -1,18 +1,16 @@
-/* Resolves names, sets socket options, and finds the process that has a port. */
+/* Sockets: see socket.h. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 #include <unistd.h>
 
-#include "transport/tcp/tcp.h"
+#include "transport/tcp/socket.h"
 
 /* Calls getaddrinfo. A numeric address needs no look-up. */
 static int tcp_socket_ask(const struct gw_address *address, int flags, struct addrinfo **list)
@@ -55,62 +53,11 @@ void gw_socket_tune(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, sizeof(unacknowledged_ms));
 }
 
-void gw_socket_close(int fd)
-{
-	shutdown(fd, SHUT_RDWR);
-	close(fd);
-}
-
 uint32_t gw_socket_receive_buffer(int fd)
 {
 	int bytes = 0;
 	socklen_t size = sizeof(bytes);
 	return getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &size) == 0 && bytes > 0 ? (uint32_t)bytes : 0;
-}
-
-void gw_tcp_low_water(struct tcp_io *io)
-{
-	uint32_t wanted = io->low_water ? io->low_water : 1;
-	if (wanted == (io->low_water_set ? io->low_water_set : 1) || io->fd < 0)
-		return;
-	int value = (int)wanted;
-	setsockopt(io->fd, SOL_SOCKET, SO_RCVLOWAT, &value, sizeof(value));
-	io->low_water_set = wanted;
-}
-
-/* Makes the socket blocking, with a time limit in kernel ticks. A time limit in nanoseconds would cost ten times as
- * much. Calls on this socket that must not block pass a flag for that. */
-static bool await_prepare(struct tcp_io *io)
-{
-	const struct timeval limit = {.tv_usec = TCP_AWAIT_NS / 1000};
-	int flags = fcntl(io->fd, F_GETFL);
-	io->awaited = flags >= 0 && setsockopt(io->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) == 0 &&
-		      fcntl(io->fd, F_SETFL, flags & ~O_NONBLOCK) == 0;
-	return io->awaited;
-}
-
-enum tcp_awaited gw_tcp_await(struct tcp_io *io, ssize_t *n, bool *full)
-{
-	if (!io->awaited && !await_prepare(io))
-		return TCP_AWAIT_NOT;
-	size_t pieces = io->events->target(io, io->receive_iov), wanted = 0;
-	if (pieces == 0 || io->removed)
-		return TCP_AWAIT_NOT;
-	for (size_t i = 0; i < pieces; i++)
-		wanted += io->receive_iov[i].iov_len;
-	/* The low-water mark of an earlier long answer would delay the wake-up for a short one. */
-	gw_tcp_low_water(io);
-	struct msghdr message = {.msg_iov = io->receive_iov, .msg_iovlen = pieces};
-	*n = pieces == 1 ? recv(io->fd, io->receive_iov[0].iov_base, wanted, 0) : recvmsg(io->fd, &message, 0);
-	*full = *n > 0 && (size_t)*n == wanted;
-	if (*n >= 0)
-		return TCP_AWAIT_HANDLED;
-	if (errno == EINTR)
-		return TCP_AWAIT_INTERRUPTED;
-	if (errno == EAGAIN || errno == EWOULDBLOCK)
-		return TCP_AWAIT_TOO_LONG;
-	*n = -errno;
-	return TCP_AWAIT_HANDLED;
 }
 
 /* The inode of the socket that listens on the port, or 0. Lines of /proc/net/tcp:

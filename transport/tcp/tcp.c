@@ -5,6 +5,8 @@
 
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
+#include "transport/tcp/client/client.h"
+#include "transport/tcp/server/server.h"
 
 #define TICK_MAX_NS (GW_NS_PER_SECOND) /* timers are checked at least this often */
 #define TIMER_LOOKS 8                  /* checks of the sockets before timers conclude that nothing arrived */

@@ -2,9 +2,12 @@
  * counts against the body, reserved bytes against zero, and shifts against overflow. */
 #include "transport/tcp/wire.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "transport/row_ranges.h"
+
+#define VERSIONS_TEXT 40u
 
 static const struct {
 	const char *name;
@@ -51,43 +54,58 @@ gw_status gw_wire_header(const uint8_t bytes[WIRE_HEADER_BYTES], bool from_clien
 	return GW_OK;
 }
 
-/* Checks the head of HELLO and CHALLENGE, which is the same in every version. */
-static gw_status wire_check_version(const uint8_t *body, const char *self, const char *other)
+/* "version 6", or "versions 7 to 9". */
+static const char *versions_text(const struct wire_versions *versions, char text[VERSIONS_TEXT])
 {
-	uint64_t magic;
-	uint32_t version;
-	memcpy(&magic, body, 8);
-	memcpy(&version, body + 8, 4);
-	if (magic != WIRE_MAGIC)
+	if (versions->oldest == versions->newest)
+		snprintf(text, VERSIONS_TEXT, "version %u", versions->newest);
+	else
+		snprintf(text, VERSIONS_TEXT, "versions %u to %u", versions->oldest, versions->newest);
+	return text;
+}
+
+/* Checks the versions at the head of a HELLO or CHALLENGE, and that the body has the length of one. */
+static gw_status wire_check_versions(const uint8_t *body, uint32_t n, uint32_t length, const char *self,
+				     const char *other, uint32_t *version)
+{
+	const struct wire_versions own = WIRE_VERSIONS;
+	struct wire_versions peer = {0};
+	char text[VERSIONS_TEXT], own_text[VERSIONS_TEXT];
+	memcpy(&peer, body, n < sizeof(peer) ? n : sizeof(peer));
+	if (peer.magic != WIRE_MAGIC)
 		return gw_fail(GW_PROTOCOL, "the other side does not speak Graphwire");
-	if (version != WIRE_VERSION)
-		return gw_fail(GW_VERSION, "the %s speaks protocol version %u, this %s version %u; install the same",
-			       other, version, self, WIRE_VERSION);
+	if (peer.newest < WIRE_RANGES_FIRST || n < sizeof(peer))
+		peer.oldest = peer.newest;
+	else if (!peer.oldest || peer.oldest > peer.newest)
+		return gw_fail(GW_PROTOCOL, "the %s speaks protocol versions %u to %u", other, peer.oldest,
+			       peer.newest);
+	*version = own.newest < peer.newest ? own.newest : peer.newest;
+	if (*version < own.oldest || *version < peer.oldest)
+		return gw_fail(GW_VERSION, "the %s speaks protocol %s, this %s %s; install the same", other,
+			       versions_text(&peer, text), self, versions_text(&own, own_text));
+	if (peer.newest > own.newest ? n < length : n != length)
+		return gw_fail(GW_PROTOCOL, "the first frame of the %s has %u bytes", other, n);
 	return GW_OK;
 }
 
-gw_status gw_wire_hello(const uint8_t *body, uint32_t n, struct wire_hello *out)
+gw_status gw_wire_hello(const uint8_t *body, uint32_t n, struct wire_hello *out, uint32_t *version)
 {
-	gw_status status = wire_check_version(body, "server", "client");
+	gw_status status = wire_check_versions(body, n, sizeof(*out), "server", "client", version);
 	if (status != GW_OK)
 		return status;
-	if (n != sizeof(*out))
-		return gw_fail(GW_PROTOCOL, "a HELLO of %u bytes", n);
 	memcpy(out, body, sizeof(*out));
-	if (out->key_offered > 1)
+	if (out->key_offered > 1 || out->zero)
 		return gw_fail(GW_PROTOCOL, "a HELLO with unknown flags");
 	return GW_OK;
 }
 
-gw_status gw_wire_challenge(const uint8_t *body, uint32_t n, struct wire_challenge *out)
+gw_status gw_wire_challenge(const uint8_t *body, uint32_t n, struct wire_challenge *out, uint32_t *version)
 {
-	gw_status status = wire_check_version(body, "client", "server");
+	gw_status status = wire_check_versions(body, n, sizeof(*out), "client", "server", version);
 	if (status != GW_OK)
 		return status;
-	if (n != sizeof(*out))
-		return gw_fail(GW_PROTOCOL, "a CHALLENGE of %u bytes", n);
 	memcpy(out, body, sizeof(*out));
-	if (out->key_wanted > 1)
+	if (out->key_wanted > 1 || out->zero)
 		return gw_fail(GW_PROTOCOL, "a CHALLENGE with unknown flags");
 	return GW_OK;
 }

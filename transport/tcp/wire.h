@@ -1,8 +1,8 @@
 /* The protocol over a TCP connection: frames of a 16-byte header and a body. All numbers are little-endian.
  *
  *      client                                server
- *      HELLO version, nonce, uuid ─────────▶
- *              ◀───────────────── CHALLENGE version, nonce, incarnation, does the server want a key?
+ *      HELLO versions, nonce, uuid ────────▶
+ *              ◀───────────────── CHALLENGE versions, nonce, incarnation, does the server want a key?
  *      PROOF hmac("client", all of the above) ▶            (zero without a key)
  *              ◀─────────────────── WELCOME hmac("server", …), graph, part, regions
  *              ◀─────────────────── MEMORY (unix sockets: the regions' places in the descriptors sent with it)
@@ -19,8 +19,11 @@
  *              ◀──────────────────────────── PONG (tag 0: unasked, during a long call)
  *
  * Answers come in the order of their questions and carry the question's tag. An ERROR with tag 0 is the last frame of a
- * connection: the server refuses this client, or found a protocol error. The header, and the first 12 bytes of HELLO
- * and CHALLENGE, are the same in every version, so that each side recognises another version.
+ * connection: the server refuses this client, or found a protocol error.
+ *
+ * Each side names the newest and the oldest version that it speaks; the connection uses the newest version that both
+ * speak. What every version keeps, so that each side recognises the other: the header, and the first 12 bytes of HELLO
+ * and CHALLENGE. Since version 7 also all fields of HELLO and CHALLENGE: later versions may only add bytes to the end.
  *
  * These functions are pure: bytes in, structs out, no state, no allocation. The fuzzers start here.
  */
@@ -35,8 +38,10 @@
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian, and so must be the host");
 
 #ifndef WIRE_VERSION /* the program other_protocol defines another one */
-#define WIRE_VERSION 6u
+#define WIRE_VERSION 7u
 #endif
+#define WIRE_OLDEST        WIRE_VERSION          /* the oldest version that this program still speaks */
+#define WIRE_RANGES_FIRST  7u                    /* older versions speak only their own, and name no oldest */
 #define WIRE_MAGIC         0x3157472d54504157ull /* "WAPT-GW1" in memory */
 #define WIRE_HEADER_BYTES  16u
 #define WIRE_NONCE_BYTES   32u
@@ -80,22 +85,29 @@ struct wire_header {
 };
 static_assert(sizeof(struct wire_header) == WIRE_HEADER_BYTES, "no padding");
 
-struct wire_hello {
+/* The versions that a side speaks: all from the oldest to the newest. */
+struct wire_versions {
 	uint64_t magic;
-	uint32_t version;
-	uint32_t key_offered;
+	uint32_t newest, oldest;
+};
+#define WIRE_VERSIONS ((struct wire_versions){.magic = WIRE_MAGIC, .newest = WIRE_VERSION, .oldest = WIRE_OLDEST})
+
+struct wire_hello {
+	struct wire_versions versions;
 	uint8_t nonce[WIRE_NONCE_BYTES];
 	uint8_t client_uuid[16];
 	uint64_t budget_ns; /* as in gw_connect_options */
+	uint32_t key_offered, zero;
 };
+static_assert(sizeof(struct wire_hello) == 80, "no padding, and the same in every later version");
 
 struct wire_challenge {
-	uint64_t magic;
-	uint32_t version;
-	uint32_t key_wanted;
+	struct wire_versions versions;
 	uint8_t nonce[WIRE_NONCE_BYTES];
 	uint64_t incarnation;
+	uint32_t key_wanted, zero;
 };
+static_assert(sizeof(struct wire_challenge) == 64, "no padding, and the same in every later version");
 
 struct wire_welcome {
 	uint8_t proof[WIRE_PROOF_BYTES];
@@ -168,9 +180,10 @@ const char *gw_wire_type_name(uint8_t type);
 /* Decodes and checks a header. from_client: accepts client frames only, else server frames only. GW_PROTOCOL. */
 gw_status gw_wire_header(const uint8_t bytes[WIRE_HEADER_BYTES], bool from_client, struct wire_header *out);
 
-/* Decode a body of n bytes. GW_PROTOCOL: it is malformed; GW_VERSION: the other side has another version. */
-gw_status gw_wire_hello(const uint8_t *body, uint32_t n, struct wire_hello *out);
-gw_status gw_wire_challenge(const uint8_t *body, uint32_t n, struct wire_challenge *out);
+/* Decode a body of n bytes. GW_PROTOCOL: it is malformed. *version: the newest that both sides speak; GW_VERSION: they
+ * have none in common, and the text names the versions of both. */
+gw_status gw_wire_hello(const uint8_t *body, uint32_t n, struct wire_hello *out, uint32_t *version);
+gw_status gw_wire_challenge(const uint8_t *body, uint32_t n, struct wire_challenge *out, uint32_t *version);
 gw_status gw_wire_welcome(const uint8_t *body, uint32_t n, struct wire_welcome *out,
 			  struct gw_region regions[GW_REGIONS_MAX]);
 /* regions: from the WELCOME. Checks that each region is inside its memory. */

@@ -21,7 +21,7 @@
 #include "core/memory/alloc.h"
 #include "core/memory/list.h"
 #include "core/system/clock.h"
-#include "transport/verbs/listener.h"
+#include "transport/verbs/listener_private.h"
 
 /* How often a client that does not read its reply is looked at again: whether others need the memory. */
 #define STALL_LOOK_NS (250 * GW_NS_PER_MS)

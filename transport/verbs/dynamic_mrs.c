@@ -20,7 +20,7 @@
 #include "core/memory/list.h"
 #include "core/system/parallel.h"
 #include "core/system/thread.h"
-#include "transport/verbs/listener.h"
+#include "transport/verbs/listener_private.h"
 
 struct verbs_dynamic_mrs {
 	struct verbs_dynamic_mrs *next, **previous; /* of the listener */

@@ -15,8 +15,7 @@
 #include "core/errors/log.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
-#include "transport/tcp/tcp.h"
-#include "transport/verbs/endpoint.h"
+#include "transport/verbs/endpoint_private.h"
 
 #define STEP_MS  2000                   /* time limit to resolve an address or a route */
 #define RETRIES  7                      /* retransmissions by the device without an acknowledgement */

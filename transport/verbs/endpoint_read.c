@@ -21,7 +21,7 @@
 #include "core/memory/list.h"
 #include "core/system/clock.h"
 #include "transport/reads.h"
-#include "transport/verbs/endpoint.h"
+#include "transport/verbs/endpoint_private.h"
 
 void gw_verbs_reads_begin(struct verbs_endpoint *endpoint)
 {
@@ -357,11 +357,11 @@ gw_status gw_verbs_words_check(const struct verbs_endpoint *endpoint, const stru
 	if (region->kind != GW_REGION_VERSIONED || format->versioned || format->payload_bytes == 1 ||
 	    endpoint->whole_words)
 		return GW_OK;
-	return gw_fail(GW_UNSUPPORTED,
-		       "rows of %u bytes that change: the server's RDMA device does not promise to read such a row in "
-		       "one access; "
-		       "request them instead",
-		       format->payload_bytes);
+	return gw_fail(
+		GW_UNSUPPORTED,
+		"rows of %u bytes that change: the server's RDMA device does not promise to read such a row in one "
+		"access; request them instead",
+		format->payload_bytes);
 }
 
 static gw_status read_source(struct verbs_endpoint *endpoint, const struct gw_region *region,

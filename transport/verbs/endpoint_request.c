@@ -7,12 +7,34 @@
 
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
-#include "transport/verbs/endpoint.h"
+#include "transport/verbs/endpoint_private.h"
 
 static gw_status request_broken(struct verbs_endpoint *endpoint, const char *what)
 {
 	char text[GW_ADDRESS_MAX];
 	return gw_fail(GW_PROTOCOL, "%s: %s", gw_verbs_name(endpoint, text), what);
+}
+
+/* The request keeps its place until its reply has arrived. */
+static void request_complete(struct verbs_endpoint *endpoint, struct verbs_request *request, gw_status status)
+{
+	if (!request->note)
+		return;
+	gw_completions_post(&endpoint->loop->completions, request->note, status);
+	request->note = NULL;
+}
+
+static void request_retire(struct verbs_endpoint *endpoint)
+{
+	struct verbs_request *request = verbs_request_at(endpoint, endpoint->oldest++);
+	endpoint->loop->open--;
+	gw_free(request->bytes);
+	gw_free(request->reply);
+	request->bytes = request->reply = NULL;
+	if (endpoint->room_wanted) {
+		endpoint->room_wanted = false;
+		gw_poll_group_room(endpoint->loop->group);
+	}
 }
 
 static void request_take_error(struct verbs_endpoint *endpoint, struct verbs_request *request,
@@ -28,8 +50,8 @@ static void request_take_error(struct verbs_endpoint *endpoint, struct verbs_req
 	gw_status status = message->status;
 	if (status == GW_OK || status >= GW_STATUS_COUNT)
 		status = GW_PROTOCOL;
-	gw_verbs_request_complete(endpoint, request, gw_fail(status, "%s: %s", gw_verbs_name(endpoint, text), said));
-	gw_verbs_request_retire(endpoint);
+	request_complete(endpoint, request, gw_fail(status, "%s: %s", gw_verbs_name(endpoint, text), said));
+	request_retire(endpoint);
 }
 
 static gw_status request_take_reply(struct verbs_endpoint *endpoint, struct verbs_request *request,
@@ -58,9 +80,9 @@ static gw_status request_take_reply(struct verbs_endpoint *endpoint, struct verb
 		request->note->reply = request->reply;
 		request->note->reply_bytes = request->reply_bytes;
 		request->reply = NULL;
-		gw_verbs_request_complete(endpoint, request, GW_OK);
+		request_complete(endpoint, request, GW_OK);
 	}
-	gw_verbs_request_retire(endpoint);
+	request_retire(endpoint);
 	return GW_OK;
 }
 
@@ -111,6 +133,16 @@ static void send_messages(struct verbs_endpoint *endpoint)
 		request->bytes = NULL;
 		endpoint->unsent++;
 	}
+}
+
+void gw_verbs_requests_fail(struct verbs_endpoint *endpoint, gw_status status)
+{
+	while (endpoint->oldest != endpoint->newest) {
+		request_complete(endpoint, verbs_request_at(endpoint, endpoint->oldest), status);
+		request_retire(endpoint);
+	}
+	endpoint->unsent = endpoint->newest;
+	endpoint->unsent_bytes = 0;
 }
 
 void gw_verbs_requests_pump(struct verbs_endpoint *endpoint)
@@ -177,7 +209,7 @@ void gw_verbs_request_cancel(struct gw_endpoint *base, const void *cookie)
 		struct verbs_request *request = verbs_request_at(endpoint, at);
 		if (!request->note || request->note->cookie != cookie)
 			continue;
-		gw_verbs_request_complete(endpoint, request, gw_fail(GW_CANCELLED, "cancelled"));
+		request_complete(endpoint, request, gw_fail(GW_CANCELLED, "cancelled"));
 		return;
 	}
 }
@@ -192,7 +224,7 @@ void gw_verbs_requests_tick(struct verbs_endpoint *endpoint, uint64_t now_ns)
 		if (now_ns < request->deadline_ns)
 			verbs_timer(endpoint->loop, request->deadline_ns);
 		else
-			gw_verbs_request_complete(
+			request_complete(
 				endpoint, request,
 				gw_fail(GW_DEADLINE, "request to %s: not done in time", gw_verbs_name(endpoint, text)));
 	}

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
-#include "transport/verbs/endpoint.h"
+#include "transport/verbs/endpoint_private.h"
 
 #define ROW_TRIES  8u
 #define TAIL_BYTES 32u /* at most 15 bytes of padding, and the trailer */

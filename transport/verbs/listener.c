@@ -8,7 +8,7 @@
  *
  * Fails without a device, when the TCP listener fails, and at the locked-memory limit.
  */
-#include "transport/verbs/listener.h"
+#include "transport/verbs/listener_private.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -19,7 +19,7 @@
 #include "core/errors/log.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
-#include "transport/tcp/tcp.h"
+#include "transport/tcp/loop.h"
 
 #define BACKLOG      128
 #define REJECT_BYTES 100                /* most bytes of text in a rejection */

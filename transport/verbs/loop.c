@@ -9,7 +9,7 @@
 
 #include "core/memory/list.h"
 #include "core/system/clock.h"
-#include "transport/tcp/tcp.h"
+#include "transport/tcp/loop.h"
 #include "transport/verbs/verbs.h"
 
 void gw_verbs_defer(struct verbs_loop *loop, struct verbs_deferred *deferred)

@@ -47,8 +47,8 @@ gw_status gw_verbs_object_fail(const struct ibv_context *context, int error, con
 	struct gw_group_rdma group;
 	if (error == EAGAIN && gw_group_rdma_read("", device, &group))
 		return gw_fail(GW_LIMIT,
-			       "%s: the control group's limit for %s is used up (%s): echo '%s hca_handle=max "
-			       "hca_object=max' | sudo tee %s",
+			       "%s: the control group's limit for %s is used up (%s): "
+			       "echo '%s hca_handle=max hca_object=max' | sudo tee %s",
 			       what, device ? device : "RDMA devices", group.file, device ? device : "DEVICE",
 			       group.file);
 	return gw_fail_errno(error == ENOMEM ? GW_NO_MEMORY : GW_IO, error, "%s", what);

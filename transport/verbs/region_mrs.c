@@ -16,8 +16,8 @@
 #include "core/errors/log.h"
 #include "core/memory/alloc.h"
 #include "core/system/parallel.h"
-#include "transport/tcp/tcp.h"
-#include "transport/verbs/listener.h"
+#include "transport/tcp/socket.h"
+#include "transport/verbs/listener_private.h"
 
 static gw_status region_mrs_rail_of(struct verbs_listener *listener, struct rdma_cm_id *id, uint32_t *number)
 {
@@ -124,8 +124,9 @@ gw_status gw_verbs_rails_find(struct verbs_listener *listener)
 	if (is_any(list->ai_addr) || gw_address_is_loopback(address))
 		status = add_all(listener);
 	else if (is_link_local(list->ai_addr))
-		status = gw_fail(GW_UNSUPPORTED, "RDMA clients do not know which of their interfaces leads "
-						 "to a link-local address; use another address");
+		status = gw_fail(GW_UNSUPPORTED,
+				 "RDMA clients do not know which of their interfaces leads to a link-local address; "
+				 "use another address");
 	else
 		status = region_mrs_add(listener, list->ai_addr);
 	freeaddrinfo(list);
@@ -134,7 +135,35 @@ gw_status gw_verbs_rails_find(struct verbs_listener *listener)
 	return status != GW_OK ? gw_context(status, "listen on %s", gw_address_text(address, text)) : GW_OK;
 }
 
-/* --- Registration. --- */
+/* --- Registration: memory is cut into slices, and each slice is an MR of its own. --- */
+
+#define SHIFT_MIN 12u
+#define SHIFT_MAX 30u
+
+static uint32_t slice_shift(uint64_t bytes, uint64_t slice_bytes)
+{
+	uint64_t wanted = slice_bytes ? slice_bytes : bytes;
+	uint32_t shift = SHIFT_MIN;
+	while (shift < SHIFT_MAX && (1ull << shift) < wanted)
+		shift++;
+	return shift;
+}
+
+struct handshake_region gw_verbs_place(const uint8_t *base, uint64_t bytes, uint64_t slice_bytes)
+{
+	uint32_t shift = slice_shift(bytes, slice_bytes);
+	return (struct handshake_region){(uintptr_t)base, shift, gw_handshake_slices(bytes, shift)};
+}
+
+gw_status gw_verbs_slice_register(struct ibv_pd *pd, const uint8_t *base, uint64_t bytes, uint32_t shift, uint64_t i,
+				  struct ibv_mr **out)
+{
+	uint64_t at = i << shift, left = bytes - at, most = 1ull << shift;
+	/* The cast is safe: registering for reads only does not write to the memory. */
+	void *memory = (void *)(uintptr_t)(base + at);
+	*out = ibv_reg_mr(pd, memory, left < most ? left : most, IBV_ACCESS_REMOTE_READ);
+	return *out ? GW_OK : gw_verbs_mr_fail(left < most ? left : most, errno);
+}
 
 struct registering {
 	struct verbs_listener *listener;

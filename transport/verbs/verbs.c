@@ -18,7 +18,7 @@
 
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
-#include "transport/tcp/driver.h"
+#include "transport/tcp/driver/driver.h"
 #include "transport/tcp/tcp.h"
 
 #define TICK_MAX_NS   (250 * GW_NS_PER_MS) /* longest time between checks of timers and of ended TCP connections */

@@ -15,18 +15,13 @@
  *      stream.c               messages over a queue pair: chunks, credits
  *      handshake.c            the messages of client and server before a queue pair exists (pure)
  *      report.c               what libibverbs reports about this host's devices, for `graphwire doctor`
- *      endpoint.c             client: connect, close, deadlines, liveness
- *      endpoint_lose.c        client: silence and loss
- *      endpoint_control.c     client: its connection over TCP
+ *      endpoint.c             client: connect, close, deadlines, liveness, loss; its connection over TCP
  *      endpoint_connect.c     client: hello over TCP, token, queue pairs
  *      endpoint_read.c        client: reads become work requests
  *      endpoint_rows.c        client: versioned rows: where they land, and whether they are torn
- *      endpoint_dynamic.c     client: dynamic regions, opened
- *      endpoint_dynamic_end.c client: dynamic regions, released
+ *      endpoint_dynamic.c     client: dynamic regions, opened and released
  *      endpoint_request.c     client: requests and their replies
- *      endpoint_request_end.c client: the end of requests
  *      listener.c             server: listens, hands out tokens, takes connection requests
- *      slices.c               server: memory cut into slices, each with an MR
  *      region_mrs.c           server: its rails (devices), and the MRs of its regions on them
  *      dynamic_mrs.c          server: the MRs of dynamic regions
  *      accepted_client.c      server: one client: accepts its queue pairs, answers its requests
@@ -43,7 +38,7 @@
 
 #include "core/memory/queue.h"
 #include "transport/completions.h"
-#include "transport/service_private.h"
+#include "transport/service/service_backend.h"
 #include "transport/transport.h"
 
 extern const struct gw_transport gw_transport_verbs;

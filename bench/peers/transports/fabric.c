@@ -262,7 +262,6 @@ static void *fabric_memory(struct work_link *link, size_t bytes)
 	return link->memory;
 }
 
-/* Handles completions. The completion of rows carries the slot as data; those of reads and questions in the context. */
 static void handle(struct work_link *link, bool wait)
 {
 	struct fi_cq_data_entry entries[CQ_ENTRIES];

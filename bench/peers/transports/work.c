@@ -146,14 +146,13 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sorts the values. */
 static double quantile(double *values, size_t n, double share)
 {
 	qsort(values, n, sizeof(*values), ascending);
 	return values[(size_t)(share * (double)(n - 1) + 0.5)];
 }
 
-/* KiB of the process, its share of shared pages included. */
+/* KiB, the process's share of shared pages included. */
 static long memory_of(long process)
 {
 	char path[64], line[256];

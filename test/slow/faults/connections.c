@@ -81,7 +81,7 @@ static gw_status connect_next(struct connections *c)
 	return status;
 }
 
-/* Waits for one completion of a group; a completion that did not succeed is an error. */
+/* A completion that did not succeed is an error. */
 static gw_status await_one(const struct group *group)
 {
 	struct gw_completion completion;
@@ -110,8 +110,7 @@ static gw_status connect_all(struct connections *c)
 		       : GW_OK;
 }
 
-/* Every connection reads the first bytes of region 0, one after the other. */
-static gw_status read_all(struct connections *c)
+static gw_status read_all_in_turn(struct connections *c)
 {
 	const struct gw_span span = {.bytes = BYTES};
 	uint8_t first[BYTES];
@@ -158,7 +157,7 @@ static gw_status run(struct connections *c)
 		status = connect_all(c);
 	uint64_t took = gw_now_ns() - begun;
 	if (status == GW_OK)
-		status = read_all(c);
+		status = read_all_in_turn(c);
 	if (status != GW_OK)
 		return status;
 	printf("%" PRIu64 " connections in %.3f s\n", c->open, (double)took * 1e-9);

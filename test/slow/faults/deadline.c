@@ -58,7 +58,7 @@ static const struct gw_option table[] = {
 };
 #undef C
 
-/* Waits for the completion with this cookie; another completion is an error. */
+/* Another completion is an error. */
 static gw_status await(struct gw_poll_group *group, const void *cookie, uint64_t ms)
 {
 	struct gw_completion completion;
@@ -90,7 +90,7 @@ static gw_status connect_rounds(const struct command *c, struct gw_poll_group *g
 	return status;
 }
 
-/* Posts the read of a round. Only a small part of its bytes can be in flight at once; the rest waits for room. */
+/* Only a small part of the bytes can be in flight at once; the rest waits for room. */
 static gw_status post(struct round *round, uint64_t deadline_ns)
 {
 	struct gw_span span = {.bytes = BYTES};

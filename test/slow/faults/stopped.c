@@ -72,8 +72,7 @@ static gw_status compare_epoch(struct gw_epoch_side *side, struct gw_epoch_side 
 	return status != GW_OK ? gw_context(status, "batch %" PRIu64, *batches) : GW_OK;
 }
 
-/* Reads rows of part 0 in random order. A call has no row twice and seldom two adjacent rows in sequence, so each row
- * is a read of its own. */
+/* A call has no row twice and seldom two adjacent rows in sequence, so each row is a read of its own. */
 static gw_status read_rows(struct gw_epoch_side *side, struct gw_epoch_side *reference, uint64_t wanted,
 			   uint64_t *reads)
 {
@@ -110,8 +109,7 @@ static gw_status read_rows(struct gw_epoch_side *side, struct gw_epoch_side *ref
 	return status != GW_OK ? gw_context(status, "after %" PRIu64 " rows", *reads) : GW_OK;
 }
 
-/* Draws by weight for nodes of part 0, and compares with the folder. A draw with replacement from a list that is not
- * empty gives FANOUT picks. */
+/* Compares with the folder. A draw with replacement from a list that is not empty gives FANOUT picks. */
 static gw_status draw_by_weight(struct gw_epoch_side *side, struct gw_epoch_side *reference, uint64_t wanted,
 				uint64_t *picks)
 {
@@ -138,7 +136,7 @@ static gw_status draw_by_weight(struct gw_epoch_side *side, struct gw_epoch_side
 	return status != GW_OK ? gw_context(status, "after %" PRIu64 " draws by weight", *picks) : GW_OK;
 }
 
-/* Samples a mini-batch by requests. It must fail with GW_DEADLINE, name the server, and not end too early. */
+/* It must fail with GW_DEADLINE, name the server, and not end too early. */
 static gw_status expect_deadline(struct gw_epoch_side *side, const char *server, uint64_t *took_ms)
 {
 	struct gw_minibatch *batch = NULL;

@@ -98,7 +98,7 @@ static gw_status write_digests(const struct trainer *t)
 	return status == GW_END ? GW_OK : status;
 }
 
-/* Reads at most t->steps digests: by default, all of the epoch. */
+/* At most t->steps: by default, all of the epoch. */
 static gw_status read_digests(struct trainer *t, uint64_t *count)
 {
 	FILE *file = fopen(t->digests, "re");
@@ -128,7 +128,7 @@ static void note_paths(struct trainer *t, const struct gw_client *client)
 	}
 }
 
-/* Writes a line such as "120 verbs shm". Its length is constant, so a reader never sees parts of two lines. */
+/* Such as "120 verbs shm". Its length is constant, so a reader never sees parts of two lines. */
 static gw_status note_progress(const struct trainer *t, int file)
 {
 	char line[64];

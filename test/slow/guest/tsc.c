@@ -24,7 +24,7 @@ static int64_t now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Reads both clocks at one moment; 0 if every attempt was interrupted. */
+/* 0 if every attempt was interrupted. */
 static int look(struct look *out)
 {
 	for (int i = 0; i < LOOKS; i++) {

@@ -1,0 +1,90 @@
+/* Tasks. Every backend runs its calls here, so all of them count calls, answer repeats and free deferred calls in the
+ * same way. Fails with the handler's error. */
+#include "transport/service/task.h"
+
+#include "transport/service/replay_cache.h"
+
+void gw_task_begin(struct gw_task *task, struct gw_service *service, const struct gw_call *call,
+		   const struct gw_once *once, uint32_t thread, uint32_t headroom, uint64_t bytes_max)
+{
+	*task = (struct gw_task){.service = service, .call = *call, .thread = thread, .open = true};
+	if (once)
+		task->once = *once;
+	gw_reply_begin(&task->reply, service, headroom, bytes_max);
+	gw_count(&service->counts.calls_open, 1);
+	if (call->op <
+	    GW_OPS_MAX) /* larger numbers are the transports' own: GW_OP_UPGRADE, GW_OP_GOODBYE, GW_OP_KEYS */
+		gw_count(&service->counts.requests, 1);
+}
+
+/* Runs a numbered call, or answers it from the replay cache. */
+static gw_status apply_once(struct gw_task *task)
+{
+	struct gw_replay_cache *replay_cache = task->service->replay_cache;
+	if (!task->replay) {
+		gw_status status =
+			gw_replay_enter(replay_cache, task->call.client_uuid, &task->once, &task->reply, &task->replay);
+		if (!task->replay) {
+			task->reply.waits =
+				status ==
+				GW_AGAIN; /* the task waits for the thread that applies this call or an earlier one */
+			return status;
+		}
+	}
+	gw_status status = gw_service_apply(task->service, &task->call, &task->reply, task->thread);
+	if (status != GW_AGAIN) {
+		gw_replay_keep(replay_cache, task->replay, status, &task->reply);
+		task->replay = NULL;
+	}
+	return status;
+}
+
+uint64_t gw_task_pause_ns(const struct gw_task *task)
+{
+	if (task->reply.short_of_room)
+		return GW_TASK_ROOM_NS;
+	return task->reply.waits ? GW_TASK_WAIT_NS : 0;
+}
+
+gw_status gw_task_run(struct gw_task *task)
+{
+	task->reply.waits = false;
+	gw_status status = task->once.sequence
+				   ? apply_once(task)
+				   : gw_service_apply(task->service, &task->call, &task->reply, task->thread);
+	if (status == GW_AGAIN) {
+		gw_count(&task->service->counts.deferred, 1);
+		return status;
+	}
+	if (status != GW_OK) {
+		gw_count(&task->service->counts.errors, 1);
+		gw_reply_shrink(&task->reply, task->reply.bytes);
+	}
+	gw_reply_settle(&task->reply);
+	return status;
+}
+
+void gw_task_leave(struct gw_task *task)
+{
+	if (!task->open)
+		return;
+	task->open = false;
+	if (task->replay)
+		gw_replay_leave(task->service->replay_cache, task->replay, task->reply.progress);
+	task->replay = NULL;
+	gw_reply_leave(&task->reply);
+	atomic_fetch_sub(&task->service->counts.calls_open, 1);
+	task->service = NULL;
+}
+
+void gw_task_end(struct gw_task *task)
+{
+	gw_task_leave(task);
+	gw_reply_end(&task->reply);
+}
+
+bool gw_task_stalls(const struct gw_task *task, uint64_t since_ns, uint64_t now_ns)
+{
+	return task->reply.taken && atomic_load_explicit(&task->service->short_of_room, memory_order_relaxed) &&
+	       now_ns >= since_ns + GW_TASK_STALL_NS;
+}
