@@ -114,20 +114,6 @@ static gw_status take_delimiter(void *input, char *text)
 	return status;
 }
 
-static gw_status take_header(void *input, char *text)
-{
-	(void)text;
-	((struct import_arguments *)input)->import.text.header = GW_HEADER_YES;
-	return GW_OK;
-}
-
-static gw_status take_no_header(void *input, char *text)
-{
-	(void)text;
-	((struct import_arguments *)input)->import.text.header = GW_HEADER_NONE;
-	return GW_OK;
-}
-
 static gw_status take_time_digits(void *input, char *text)
 {
 	struct gw_import_options *options = &((struct import_arguments *)input)->import;
@@ -195,8 +181,8 @@ static const struct gw_option table[] = {
 	{"header", NULL,
 	 "the first line names the columns (default: yes if it has known names of ends, "
 	 "or if it has no numbers and the lines below have)",
-	 2, GW_OPTION_CALL(take_header)},
-	{"no-header", NULL, "the first line is data", 2, GW_OPTION_CALL(take_no_header)},
+	 2, GW_OPTION_VALUE(A, import.text.header, GW_HEADER_YES)},
+	{"no-header", NULL, "the first line is data", 2, GW_OPTION_VALUE(A, import.text.header, GW_HEADER_NONE)},
 	{"comment", "CHARS", "skip lines that start with one of these (default #%, none for triples)", 2,
 	 GW_OPTION_CALL(take_comments)},
 	{"src-column", "COLUMN", "name, or number from 1 (default: by the header, else 1)", 2,
