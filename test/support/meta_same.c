@@ -1,8 +1,7 @@
-/* Whether two descriptions are of one graph. Compares every value that readers of arrays use, instead of a digest,
- * which a peer could forge. */
-#include <string.h>
+/* See meta_same.h. */
+#include "test/support/meta_same.h"
 
-#include "core/graph/meta.h"
+#include <string.h>
 
 static bool same_ntype(const struct gw_node_type *a, const struct gw_node_type *b, uint32_t parts)
 {
@@ -19,13 +18,7 @@ static bool same_etype(const struct gw_edge_type *a, const struct gw_edge_type *
 	       memcmp(a->starts, b->starts, ((size_t)parts + 1) * sizeof(*a->starts)) == 0;
 }
 
-bool gw_array_meta_same(const struct gw_array_meta *a, const struct gw_array_meta *b)
-{
-	return strcmp(a->key, b->key) == 0 && a->dtype == b->dtype && a->ndim == b->ndim && a->digest == b->digest &&
-	       memcmp(a->shape, b->shape, sizeof(a->shape)) == 0;
-}
-
-bool gw_meta_same(const struct gw_graph_meta *a, const struct gw_graph_meta *b)
+bool meta_same(const struct gw_graph_meta *a, const struct gw_graph_meta *b)
 {
 	if (a == b)
 		return true;
