@@ -37,7 +37,7 @@ target_link_options(bundle-library PRIVATE -Wl,--version-script=${PROJECT_SOURCE
 set_target_properties(bundle-library PROPERTIES OUTPUT_NAME graphwire VERSION ${PROJECT_VERSION} SOVERSION 0
                       LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bundle/lib BUILD_RPATH "$ORIGIN")
 
-# One program of the tests that test/rdma/run needs (`rdma-tests NAME …`), since a bundle has no folder of a build.
+# One program of the tests that test/slow/rdma/run needs (`rdma-tests NAME …`), since a bundle has no folder of a build.
 find_library(BUNDLE_cmocka cmocka)
 find_path(BUNDLE_cmocka_headers cmocka.h)
 if(BUNDLE_cmocka AND BUNDLE_cmocka_headers AND with_VERBS)
@@ -49,9 +49,9 @@ if(BUNDLE_cmocka AND BUNDLE_cmocka_headers AND with_VERBS)
     set_property(SOURCE test/conformance/${name}.c APPEND PROPERTY COMPILE_DEFINITIONS main=main_${name})
   endforeach()
   foreach(name ${rdma_actors})
-    list(APPEND rdma_sources test/faults/${name}.c)
+    list(APPEND rdma_sources test/slow/faults/${name}.c)
     list(APPEND rdma_names faults_${name})
-    set_property(SOURCE test/faults/${name}.c APPEND PROPERTY COMPILE_DEFINITIONS main=main_faults_${name})
+    set_property(SOURCE test/slow/faults/${name}.c APPEND PROPERTY COMPILE_DEFINITIONS main=main_faults_${name})
   endforeach()
   list(TRANSFORM rdma_names REPLACE "(.+)" "TEST(\\1)" OUTPUT_VARIABLE rdma_table)
   string(JOIN " " rdma_table ${rdma_table})

@@ -34,7 +34,7 @@ install(FILES ${PROJECT_BINARY_DIR}/manuals/graphwire.bash DESTINATION ${CMAKE_I
 
 install(FILES deploy/systemd/graphwire@.service DESTINATION lib/systemd/system)
 install(FILES README.md LICENSE CHANGELOG.md SECURITY.md UPGRADING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(FILES examples/minibatch.c DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
+install(FILES examples/minibatch.c examples/debian_packages.py DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 
 # A Debian package: dpkg-shlibdeps derives its dependencies from the symbols. deb.cmake checks that cpack has its tools.
 set(CPACK_GENERATOR DEB)

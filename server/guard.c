@@ -91,27 +91,15 @@ static bool is_lock(const char *name)
 	       strcmp(name + n - strlen(SUFFIX), SUFFIX) == 0;
 }
 
-/* The caller has locked the folder, so no server takes a lock now. */
-static void guard_sweep(int folder)
+/* Whether a lock file is one that no process has locked: that of a killed server. The caller has locked the folder, so
+ * no server takes a lock now. */
+static bool is_abandoned(int folder, const char *name)
 {
-	int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *list = again < 0 ? NULL : fdopendir(again);
-	if (!list) {
-		if (again >= 0)
-			close(again);
-		return;
-	}
-	for (struct dirent *entry; (entry = readdir(list));) {
-		int fd = is_lock(entry->d_name)
-				 ? openat(folder, entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-				 : -1;
-		if (fd < 0)
-			continue;
-		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-			unlinkat(folder, entry->d_name, 0);
+	int fd = is_lock(name) ? openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+	bool abandoned = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+	if (fd >= 0)
 		close(fd);
-	}
-	closedir(list);
+	return abandoned;
 }
 
 gw_status gw_server_guard(struct gw_server *server)
@@ -126,7 +114,7 @@ gw_status gw_server_guard(struct gw_server *server)
 	if (status == GW_OK)
 		status = guard_take(server, folder, name);
 	if (status == GW_OK)
-		guard_sweep(folder);
+		gw_runtime_folder_sweep(folder, is_abandoned);
 	close(folder);
 	return status;
 }

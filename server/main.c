@@ -65,13 +65,6 @@ static gw_status take_listen(void *input, char *text)
 	return status;
 }
 
-static gw_status take_no_pin(void *input, char *text)
-{
-	(void)text;
-	((struct server_arguments *)input)->server.pin = GW_SERVER_PIN_OFF;
-	return GW_OK;
-}
-
 static gw_status take_name(void *input, char *text)
 {
 	((struct server_arguments *)input)->server.name = text;
@@ -134,7 +127,7 @@ static const struct gw_option table[] = {
 	 "where threads run: each on a NUMA node, in turn, or on the node of --numa (node); "
 	 "each on a separate processor (core), for a host that does nothing else; anywhere (off)",
 	 0, GW_OPTION_CHOICE(A, server.pin, pins)},
-	{"no-pin", NULL, "as --pin off", 0, GW_OPTION_CALL(take_no_pin)},
+	{"no-pin", NULL, "as --pin off", 0, GW_OPTION_VALUE(A, server.pin, GW_SERVER_PIN_OFF)},
 	{"hugepages", "require|try|off", "huge pages for the graph's memory (try)", 0,
 	 GW_OPTION_CHOICE(A, server.huge, huge)},
 	{"numa", "spread|NODE", "the NUMA node of the graph's memory (spread over all)", 0, GW_OPTION_CALL(take_numa)},

@@ -113,11 +113,7 @@ int gw_tool_checkpoint(int argc, char **argv)
 	};
 	static const struct gw_options options = {
 		.table = table,
-		.common = gw_tool_client_options,
-		.common_offset = offsetof(C, client),
-		.argument = "FOLDER",
-		.argument_to = GW_OPTION_TEXT(C, folder),
-		.argument_missing = "graphwire checkpoint FOLDER",
+		GW_TOOL_CLIENT_COMMAND(C, client, "FOLDER", folder, "graphwire checkpoint FOLDER"),
 		.doc = "Write tensors and their optimizer state to this host's disk, while trainers update them.\v"
 		       "The folder appears only when it is complete. NumPy can read it: docs/FORMAT.md.\n\nExamples:\n"
 		       "  graphwire checkpoint --servers 10.0.0.1:30050,10.0.0.2:30050 \\\n"
@@ -133,11 +129,7 @@ int gw_tool_restore(int argc, char **argv)
 	static const struct gw_option table[] = {WHOSE_OPTIONS, {0}};
 	static const struct gw_options options = {
 		.table = table,
-		.common = gw_tool_client_options,
-		.common_offset = offsetof(C, client),
-		.argument = "FOLDER",
-		.argument_to = GW_OPTION_TEXT(C, folder),
-		.argument_missing = "graphwire restore FOLDER",
+		GW_TOOL_CLIENT_COMMAND(C, client, "FOLDER", folder, "graphwire restore FOLDER"),
 		.doc = "Read a checkpoint back into servers of the same graph, in any number of parts. "
 		       "Run it before trainers start.\vExamples:\n"
 		       "  graphwire restore --servers 10.0.0.1:30050,10.0.0.2:30050 \\\n"

@@ -1,7 +1,4 @@
-/* The options of every command that connects to a job's servers as one more client. A command uses them as its
- * common table:
- *   .common = gw_tool_client_options, .common_offset = offsetof(struct arguments, client)
- */
+/* The options of every command that connects to a job's servers as one more client. */
 #ifndef GW_TOOLS_CLIENT_OPTIONS_H
 #define GW_TOOLS_CLIENT_OPTIONS_H
 
@@ -18,5 +15,10 @@ struct gw_tool_client {
 
 /* --servers, --key-file, --insecure, --timeout. */
 extern const struct gw_option gw_tool_client_options[];
+
+/* The members of struct gw_options for such a command with one required argument, a text in `field`. */
+#define GW_TOOL_CLIENT_COMMAND(type, client, name, field, usage)                                                       \
+	.common = gw_tool_client_options, .common_offset = offsetof(type, client), .argument = (name),                 \
+	.argument_to = GW_OPTION_TEXT(type, field), .argument_missing = (usage)
 
 #endif

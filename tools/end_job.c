@@ -36,11 +36,7 @@ int gw_tool_end_job(int argc, char **argv)
 	static const struct gw_option table[] = {{0}};
 	static const struct gw_options options = {
 		.table = table,
-		.common = gw_tool_client_options,
-		.common_offset = offsetof(C, client),
-		.argument = "JOB",
-		.argument_to = GW_OPTION_TEXT(C, job),
-		.argument_missing = "graphwire end-job JOB",
+		GW_TOOL_CLIENT_COMMAND(C, client, "JOB", job, "graphwire end-job JOB"),
 		.doc = "Delete the tensors of a finished job on servers that keep running. "
 		       "launch.py does this for its jobs.\vA server deletes them by itself when it has heard no client "
 		       "of the job for the time of serve --tensor-lease.\n\nExamples:\n"

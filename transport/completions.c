@@ -204,8 +204,8 @@ void gw_read_set_torn(struct gw_read_set *set, uint64_t remote, uint64_t local)
 	torn->rows[torn->count++] = (struct gw_torn_row){remote, local};
 }
 
-gw_status gw_check_dynamic(const struct gw_endpoint *endpoint, const struct gw_region *region,
-			   struct gw_dynamic_region_entry **entry)
+static gw_status check_dynamic(const struct gw_endpoint *endpoint, const struct gw_region *region,
+			       struct gw_dynamic_region_entry **entry)
 {
 	*entry = gw_dynamic_region_find(endpoint, region->id, region->generation);
 	if (*entry && (*entry)->open)
@@ -218,7 +218,7 @@ gw_status gw_check_region(const struct gw_endpoint *endpoint, const struct gw_re
 {
 	struct gw_dynamic_region_entry *entry;
 	if (region->id >= GW_REGIONS_MAX)
-		return gw_check_dynamic(endpoint, region, &entry);
+		return check_dynamic(endpoint, region, &entry);
 	if (region->id >= endpoint->peer.region_count)
 		return gw_fail(GW_RANGE, "region %u does not exist; the server has %u regions", region->id,
 			       endpoint->peer.region_count);

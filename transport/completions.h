@@ -117,9 +117,6 @@ static inline void gw_read_set_settle(struct gw_completions *completions, struct
 /* Check a region, or the reads of a call. GW_STALE, GW_RANGE, GW_INVALID. The text names the first read that does not
  * fit the region or the buffer, or is not one row of a versioned region. */
 gw_status gw_check_region(const struct gw_endpoint *endpoint, const struct gw_region *region);
-/* The same for a dynamic region; GW_NOT_FOUND. */
-gw_status gw_check_dynamic(const struct gw_endpoint *endpoint, const struct gw_region *region,
-			   struct gw_dynamic_region_entry **entry);
 gw_status gw_check_gather(const struct gw_region *region, const struct gw_buffer *buffer,
 			  const struct gw_gather *gather, size_t n);
 gw_status gw_check_spans(const struct gw_region *region, const struct gw_buffer *buffer, const struct gw_span *spans,

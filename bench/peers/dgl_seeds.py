@@ -133,7 +133,7 @@ def made(args, place):
         if args.what == "rgcn":
             system.alone(f"{TOP}/test/adapters/papers.py data {args.hosts}")
         else:
-            system.alone(f"{TOP}/test/soak/graphstorm_bed.py graph . {args.hosts} {args.times}")
+            system.alone(f"{TOP}/test/slow/soak/graphstorm_bed.py graph . {args.hosts} {args.times}")
             (system.folder / "g").rename(system.folder / "data")
     return systems
 

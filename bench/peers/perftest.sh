@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # perftest.sh: runs the row benchmarks over RDMA and perftest's ib_read_lat and ib_read_bw, in one boot of the guest
-# (test/guest/run). The guest has an emulated Soft-RoCE device, so only the ratios are meaningful.
+# (test/slow/guest/run). The guest has an emulated Soft-RoCE device, so only the ratios are meaningful.
 #
 #   bench/peers/perftest.sh [--rounds N] [--queue-pairs N] [--out FOLDER] [SIZE…]     bytes of a row (64 512 4096)
 #   bench/peers/perftest.sh --count [SIZE…]          by a clock that counts instructions: repeatable figures
@@ -83,6 +83,6 @@ for ((round = 1; round <= ROUNDS; round++)); do
 done
 INSIDE
 
-test/guest/run -n perftest "${guest[@]}" -o "$out" -t 3000 -- env GRAPHWIRE="$PWD/build/release/graphwire" SIZES="$sizes" \
+test/slow/guest/run -n perftest "${guest[@]}" -o "$out" -t 3000 -- env GRAPHWIRE="$PWD/build/release/graphwire" SIZES="$sizes" \
 	PAIRS="$pairs" ROUNDS="$rounds" SWEEP="$sweep" bash -c "$(cat "$out/inside")" | tee "$out/lines"
 python3 bench/peers/perftest_ratios.py "$out/lines"

@@ -9,7 +9,7 @@
 #include "core/system/clock.h"
 #include "sampler/blocks/relabel.h"
 
-void gw_batch_destroy(struct gw_batch *batch)
+static void batch_destroy(struct gw_batch *batch)
 {
 	for (uint32_t i = 0; i < batch->fetch_capacity; i++) {
 		gw_gather_op_free(&batch->work[i].op);
@@ -61,7 +61,7 @@ static gw_status batch_create(struct gw_engine *engine, struct gw_batch **out)
 	if (status == GW_OK)
 		status = gw_relabel_create(meta, engine->client->dense_bytes_max, &batch->relabel);
 	if (status != GW_OK) {
-		gw_batch_destroy(batch);
+		batch_destroy(batch);
 		return status;
 	}
 	*out = batch;
@@ -78,7 +78,7 @@ struct discard {
 static void discard_start(struct gw_job *job)
 {
 	struct discard *discard = (struct discard *)job;
-	gw_batch_destroy(discard->batch);
+	batch_destroy(discard->batch);
 	discard->batch = NULL;
 	gw_job_end(job, GW_OK);
 }
@@ -124,7 +124,7 @@ void gw_batches_free(struct gw_client *client)
 		while (client->unused[i]) {
 			struct gw_batch *batch = client->unused[i];
 			client->unused[i] = batch->next_unused;
-			gw_batch_destroy(batch);
+			batch_destroy(batch);
 		}
 	}
 }

@@ -67,12 +67,10 @@ struct gw_batch {
 	struct gw_held_out *held_out; /* a ticket's share; NULL in a loader, which has its own */
 };
 
-/* Returns a batch of this engine: an unused one, or a new one. gw_batch_release keeps the batch for reuse;
- * gw_batch_destroy frees its memory. */
+/* Returns a batch of this engine: an unused one, or a new one. gw_batch_release keeps the batch for
+ * reuse. */
 gw_status gw_batch_acquire(struct gw_engine *engine, struct gw_batch **out);
 void gw_batch_release(struct gw_batch *batch);
-/* call it in the batch's engine, or after the engine's thread has ended */
-void gw_batch_destroy(struct gw_batch *batch);
 /* Destroys a batch from any thread, while the engine runs. The batch's job must have ended. */
 void gw_batch_discard(struct gw_batch *batch);
 void gw_batches_free(struct gw_client *client);

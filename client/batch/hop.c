@@ -75,7 +75,7 @@ static void hop_share_free(struct gw_hop_share *share)
 	gw_recv_buffer_free(&share->records);
 }
 
-void gw_hop_entries_free(struct gw_hop_entries *entries)
+static void hop_entries_free(struct gw_hop_entries *entries)
 {
 	gw_vec_free(&entries->spans);
 	gw_vec_free(&entries->received_at);
@@ -92,9 +92,9 @@ static void hop_source_free(struct gw_hop_source *source)
 	gw_vec_free(&source->begins);
 	gw_vec_free(&source->ends);
 	gw_picks_rounds_free(&source->rounds);
-	gw_hop_entries_free(&source->neighbours);
+	hop_entries_free(&source->neighbours);
 	for (uint32_t c = 0; source->column_entries && c < GW_COLUMN_COUNT; c++)
-		gw_hop_entries_free(&source->column_entries[c]);
+		hop_entries_free(&source->column_entries[c]);
 	gw_free(source->column_entries);
 }
 

@@ -65,8 +65,6 @@ struct gw_hop_source {
 void gw_hop_read(struct gw_hop_source *source);
 void gw_hop_request(struct gw_hop_source *source);
 
-void gw_hop_entries_free(struct gw_hop_entries *entries);
-
 static inline const uint32_t *gw_hop_share_groups(const struct gw_hop_share *share)
 {
 	return share->grouped ? share->groups.data : NULL;

@@ -109,19 +109,14 @@ static gw_status gather_submit(struct gw_client *client, const struct gw_rows *r
 	return GW_OK;
 }
 
-gw_status gw_gather_rows(struct gw_client *client, const struct gw_rows *rows, const int64_t *ids, uint64_t n,
-			 void *out)
-{
-	struct gather_call *call = NULL;
-	gw_status status = gather_submit(client, rows, ids, n, out, true, &call);
-	return status == GW_OK ? gw_ticket_finish(&call->ticket) : status;
-}
-
 gw_status gw_gather(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n, void *out)
 {
+	struct gather_call *call = NULL;
 	gw_status status = gw_tensor_check(client, tensor);
-	return status == GW_OK ? gw_gather_rows(client, &((const struct gw_client_tensor *)tensor)->rows, ids, n, out)
-			       : status;
+	if (status == GW_OK)
+		status = gather_submit(client, &((const struct gw_client_tensor *)tensor)->rows, ids, n, out, true,
+				       &call);
+	return status == GW_OK ? gw_ticket_finish(&call->ticket) : status;
 }
 
 gw_status gw_gather_start(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,

@@ -19,11 +19,11 @@ if [ "$folder" != "$stage/lib" ]; then
 	exit 1
 fi
 cp "$build/bundle/lib/libgraphwire.so.$version" "$library"
-# The report on RDMA (test/rdma/run), with its tests if this host can build them.
+# The report on RDMA (test/slow/rdma/run), with its tests if this host can build them.
 rdma=$stage/libexec/graphwire/rdma
 mkdir -p "$rdma/card"
-cp "$here/../../test/rdma/run" "$rdma/run"
-cp "$here"/../../test/rdma/card/*.py "$rdma/card"
+cp "$here/../../test/slow/rdma/run" "$rdma/run"
+cp "$here"/../../test/slow/rdma/card/*.py "$rdma/card"
 tests=
 if [ -e "$build/bundle/bin/rdma-tests" ]; then
 	cp "$build/bundle/bin/rdma-tests" "$rdma/tests"

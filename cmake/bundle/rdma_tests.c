@@ -1,5 +1,5 @@
-/* Linked into the bundle's program rdma-tests only, for test/rdma/run: runs the test program that the first argument
- * names. RDMA_TESTS lists them as TEST(name); the main of each is compiled as main_NAME. */
+/* Linked into the bundle's program rdma-tests only, for test/slow/rdma/run: runs the test program that the first
+ * argument names. RDMA_TESTS lists them as TEST(name); the main of each is compiled as main_NAME. */
 #include <stdio.h>
 #include <string.h>
 

@@ -105,6 +105,9 @@ static gw_status take_value(const struct gw_option_target *to, void *input, char
 	case GW_OPTION_IS_FLAG:
 		*(bool *)field = true;
 		return GW_OK;
+	case GW_OPTION_IS_VALUE:
+		*(int *)field = (int)to->min;
+		return GW_OK;
 	case GW_OPTION_IS_TEXT:
 		*(const char **)field = text;
 		return GW_OK;

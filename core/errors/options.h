@@ -21,6 +21,7 @@
 enum gw_option_kind {
 	GW_OPTION_NO_FIELD,
 	GW_OPTION_IS_FLAG,
+	GW_OPTION_IS_VALUE,
 	GW_OPTION_IS_TEXT,
 	GW_OPTION_IS_U32,
 	GW_OPTION_IS_U64,
@@ -56,6 +57,15 @@ extern char gw_option_nowhere[];
 		.kind = _Generic(GW_OPTION_FIELD(type, field), bool                                                    \
 				 : GW_OPTION_IS_FLAG),                                                                 \
 		.offset = offsetof(type, field), __VA_ARGS__                                                           \
+	}
+
+/* An option without a value that sets an enum or int. */
+#define GW_OPTION_VALUE(type, field, number, ...)                                                                      \
+	{                                                                                                              \
+		.kind = _Generic(GW_OPTION_FIELD(type, field), int                                                     \
+				 : GW_OPTION_IS_VALUE, unsigned                                                        \
+				 : GW_OPTION_IS_VALUE),                                                                \
+		.offset = offsetof(type, field), .min = (number), __VA_ARGS__                                          \
 	}
 
 /* The option's text, unchanged, in a const char *; it points into argv. */

@@ -7,7 +7,6 @@
  * Fails with the first fault of the chunk that failed first.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "core/graph/book.h"
@@ -25,18 +24,6 @@ struct id_check {
 	const struct gw_array *numbers, *offsets, *bytes; /* the original ids */
 	struct gw_id_scan *scan;
 };
-
-__attribute__((format(printf, 4, 5), cold)) static gw_status
-id_check_bad(const struct id_check *check, gw_status status, const struct gw_array *array, const char *format, ...)
-{
-	char text[256];
-	va_list arguments;
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	return gw_fail(status, "%s/%s: %s: %s: build the graph again", check->meta->folder, array->meta->file,
-		       array->meta->key, text);
-}
 
 static const struct gw_array *id_check_array(const struct id_check *check, const char *name)
 {
@@ -68,8 +55,8 @@ static gw_status dense_nodes(void *context, uint64_t begin, uint64_t end, unsign
 	for (uint64_t i = begin; i < end; i++) {
 		uint64_t node = gw_load_id(check->index.nodes, check->index.node_bytes, i);
 		if (node >= count)
-			return id_check_bad(check, GW_RANGE, check->nodes,
-					    "row %" PRIu64 ": node %" PRIu64 " of %" PRIu64, i, node, count);
+			return gw_part_bad(check->meta, GW_RANGE, check->nodes,
+					   "row %" PRIu64 ": node %" PRIu64 " of %" PRIu64, i, node, count);
 	}
 	return GW_OK;
 }
@@ -92,14 +79,13 @@ static gw_status bucket_entries(const struct id_check *check, uint64_t bucket, u
 		const uint64_t *entry = index->entries + i * width;
 		if (gw_id_key_owner(entry[0], index->parts) != number ||
 		    gw_id_key_bucket(entry[0], index->parts, index->bucket_count) != bucket)
-			return id_check_bad(check, GW_FORMAT, check->entries,
-					    "row %" PRIu64 ": its key belongs to another part or bucket", i);
+			return gw_part_bad(check->meta, GW_FORMAT, check->entries,
+					   "row %" PRIu64 ": its key belongs to another part or bucket", i);
 		if (i > from && !is_after(entry, entry - width, width))
-			return id_check_bad(check, GW_FORMAT, check->entries, "row %" PRIu64 ": out of order", i);
+			return gw_part_bad(check->meta, GW_FORMAT, check->entries, "row %" PRIu64 ": out of order", i);
 		if (entry[width - 1] >= count)
-			return id_check_bad(check, GW_RANGE, check->entries,
-					    "row %" PRIu64 ": node %" PRIu64 " of %" PRIu64, i, entry[width - 1],
-					    count);
+			return gw_part_bad(check->meta, GW_RANGE, check->entries,
+					   "row %" PRIu64 ": node %" PRIu64 " of %" PRIu64, i, entry[width - 1], count);
 	}
 	return GW_OK;
 }
@@ -114,10 +100,10 @@ static gw_status each_bucket(void *context, uint64_t begin, uint64_t end, unsign
 		uint64_t from = gw_load_id(index->buckets, index->bucket_bytes, b);
 		uint64_t to = gw_load_id(index->buckets, index->bucket_bytes, b + 1);
 		if (from > to || to > index->rows)
-			return id_check_bad(check, GW_FORMAT, check->buckets,
-					    "row %" PRIu64 ": the bucket is [%" PRIu64 ", %" PRIu64 ") of %" PRIu64
-					    " entries",
-					    b, from, to, index->rows);
+			return gw_part_bad(check->meta, GW_FORMAT, check->buckets,
+					   "row %" PRIu64 ": the bucket is [%" PRIu64 ", %" PRIu64 ") of %" PRIu64
+					   " entries",
+					   b, from, to, index->rows);
 		status = bucket_entries(check, b, from, to);
 	}
 	return status;
@@ -134,9 +120,9 @@ gw_status gw_id_index_check(const struct gw_part *part, uint32_t ntype, unsigned
 	uint64_t first = gw_load_id(index->buckets, index->bucket_bytes, 0);
 	uint64_t last = gw_load_id(index->buckets, index->bucket_bytes, index->bucket_count);
 	if (first != 0 || last != index->rows)
-		return id_check_bad(&check, GW_FORMAT, check.buckets,
-				    "runs from %" PRIu64 " to %" PRIu64 ", but there are %" PRIu64 " entries", first,
-				    last, index->rows);
+		return gw_part_bad(check.meta, GW_FORMAT, check.buckets,
+				   "runs from %" PRIu64 " to %" PRIu64 ", but there are %" PRIu64 " entries", first,
+				   last, index->rows);
 	return gw_parallel_for(threads, index->bucket_count, GRAIN, each_bucket, &check);
 }
 

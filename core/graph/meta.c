@@ -448,3 +448,9 @@ uint64_t gw_array_meta_bytes(const struct gw_array_meta *array)
 {
 	return gw_array_meta_row_bytes(array) * (array->ndim ? array->shape[0] : 1);
 }
+
+bool gw_array_meta_same(const struct gw_array_meta *a, const struct gw_array_meta *b)
+{
+	return strcmp(a->key, b->key) == 0 && a->dtype == b->dtype && a->ndim == b->ndim && a->digest == b->digest &&
+	       memcmp(a->shape, b->shape, sizeof(a->shape)) == 0;
+}

@@ -153,11 +153,7 @@ gw_status gw_meta_digest(const struct gw_graph_meta *meta, uint64_t *graph_id);
 /* The digest over the book alone: types and ranges, without arrays. */
 gw_status gw_meta_book_digest(const struct gw_graph_meta *meta, uint64_t *digest);
 
-/* Whether both describe one graph: compares id, types, ranges, and each array's key, dtype, shape and digest. The id
- * alone proves nothing, because its writer may choose it. */
-bool gw_meta_same(const struct gw_graph_meta *a, const struct gw_graph_meta *b);
-
-/* The same for one array. */
+/* Whether both describe one array: compares key, dtype, shape and digest. */
 bool gw_array_meta_same(const struct gw_array_meta *a, const struct gw_array_meta *b);
 
 /* Reads and checks a JSON. config: the file, or a folder that contains exactly one graphwire JSON. Every fault in the

@@ -79,6 +79,9 @@ const struct gw_adjacency *gw_part_out_adjacency(const struct gw_part *part, uin
  * their type's count; lists are in order; masks, relations and alias entries are in range. GW_FORMAT or GW_RANGE with
  * the key and the row of the first fault. */
 gw_status gw_part_check(const struct gw_part *part, unsigned threads);
+/* Reports a fault of an array, after its file and key. The digests match, so the file was written with the fault. */
+__attribute__((format(printf, 4, 5), cold)) gw_status
+gw_part_bad(const struct gw_graph_meta *meta, gw_status status, const struct gw_array *array, const char *format, ...);
 
 /* Value i of an offsets or id array of 4- or 8-byte elements. */
 static inline uint64_t gw_load_id(const void *array, uint8_t bytes, uint64_t i)

@@ -31,16 +31,15 @@ struct part_check {
 	const struct gw_array *bytes;         /* if `array` has the offsets of strings: the bytes of the strings */
 };
 
-/* Reports a fault, after the file and the key. The digests match, so the file was written with the fault. */
-__attribute__((format(printf, 4, 5), cold)) static gw_status bad(const struct part_check *check, gw_status status,
-								 const struct gw_array *array, const char *format, ...)
+gw_status gw_part_bad(const struct gw_graph_meta *meta, gw_status status, const struct gw_array *array,
+		      const char *format, ...)
 {
 	char text[256];
 	va_list arguments;
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	return gw_fail(status, "%s/%s: %s: %s: build the graph again", check->meta->folder, array->meta->file,
+	return gw_fail(status, "%s/%s: %s: %s: build the graph again", meta->folder, array->meta->file,
 		       array->meta->key, text);
 }
 
@@ -53,10 +52,10 @@ static gw_status offsets_body(void *context, uint64_t begin, uint64_t end, unsig
 		uint64_t from, to;
 		gw_adjacency_list(a, row, &from, &to);
 		if (to < from || to > a->edges)
-			return bad(check, GW_FORMAT, check->offsets,
-				   "row %" PRIu64 ", column %u: the list is [%" PRIu64 ", %" PRIu64 ") of %" PRIu64
-				   " edges",
-				   row, a->column, from, to, a->edges);
+			return gw_part_bad(check->meta, GW_FORMAT, check->offsets,
+					   "row %" PRIu64 ", column %u: the list is [%" PRIu64 ", %" PRIu64
+					   ") of %" PRIu64 " edges",
+					   row, a->column, from, to, a->edges);
 	}
 	return GW_OK;
 }
@@ -67,12 +66,12 @@ static gw_status check_offsets(struct part_check *check, unsigned threads)
 	uint64_t first = gw_load_id(a->indptr, a->indptr_bytes, a->column);
 	uint64_t last = gw_load_id(a->indptr, a->indptr_bytes, a->rows * a->columns + a->column);
 	if (first != 0)
-		return bad(check, GW_FORMAT, check->offsets, "row 0, column %u: starts at %" PRIu64 ", not at 0",
-			   a->column, first);
+		return gw_part_bad(check->meta, GW_FORMAT, check->offsets,
+				   "row 0, column %u: starts at %" PRIu64 ", not at 0", a->column, first);
 	if (last != a->edges)
-		return bad(check, GW_FORMAT, check->offsets,
-			   "row %" PRIu64 ", column %u: ends at %" PRIu64 ", but there are %" PRIu64 " edges", a->rows,
-			   a->column, last, a->edges);
+		return gw_part_bad(check->meta, GW_FORMAT, check->offsets,
+				   "row %" PRIu64 ", column %u: ends at %" PRIu64 ", but there are %" PRIu64 " edges",
+				   a->rows, a->column, last, a->edges);
 	return gw_parallel_for(threads, a->rows, GRAIN, offsets_body, check);
 }
 
@@ -109,15 +108,15 @@ static gw_status check_list(const struct part_check *check, uint64_t row, uint64
 		uint64_t id = gw_load_id(a->indices, a->index_bytes, i);
 		uint64_t key = check->keys ? first_key(check->keys, i) : 0;
 		if (id >= id_count)
-			return bad(check, GW_RANGE, check->ids,
-				   "position %" PRIu64 ": id %" PRIu64 ", but the type has %" PRIu64 " nodes", i, id,
-				   id_count);
+			return gw_part_bad(check->meta, GW_RANGE, check->ids,
+					   "position %" PRIu64 ": id %" PRIu64 ", but the type has %" PRIu64 " nodes",
+					   i, id, id_count);
 		if (relations > 0 && key >= relations)
-			return bad(check, GW_RANGE, check->keys, "position %" PRIu64 ": relation %" PRIu64 " of %u", i,
-				   key, relations);
+			return gw_part_bad(check->meta, GW_RANGE, check->keys,
+					   "position %" PRIu64 ": relation %" PRIu64 " of %u", i, key, relations);
 		if (i > from && (key < last_key || (key == last_key && id < last_id)))
-			return bad(check, GW_FORMAT, check->ids,
-				   "position %" PRIu64 " (row %" PRIu64 "): out of the list's order", i, row);
+			return gw_part_bad(check->meta, GW_FORMAT, check->ids,
+					   "position %" PRIu64 " (row %" PRIu64 "): out of the list's order", i, row);
 		last_key = key;
 		last_id = id;
 	}
@@ -144,27 +143,28 @@ static gw_status check_out_edge(const struct part_check *check, uint64_t row, ui
 	const struct gw_node_type *dst = &check->meta->ntypes[type->dst];
 	uint64_t id = gw_load_id(a->indices, a->index_bytes, position), edge = a->eid[position];
 	if (id >= dst->count)
-		return bad(check, GW_RANGE, check->ids,
-			   "position %" PRIu64 ": id %" PRIu64 ", but the type has %" PRIu64 " nodes", position, id,
-			   dst->count);
+		return gw_part_bad(check->meta, GW_RANGE, check->ids,
+				   "position %" PRIu64 ": id %" PRIu64 ", but the type has %" PRIu64 " nodes", position,
+				   id, dst->count);
 	if (edge >= type->count)
-		return bad(check, GW_RANGE, check->array,
-			   "position %" PRIu64 ": edge %" PRIu64 ", but the type has %" PRIu64 " edges", position, edge,
-			   type->count);
+		return gw_part_bad(check->meta, GW_RANGE, check->array,
+				   "position %" PRIu64 ": edge %" PRIu64 ", but the type has %" PRIu64 " edges",
+				   position, edge, type->count);
 	uint32_t owner = gw_book_owner(dst->starts, check->meta->num_parts, id);
 	if (edge < type->starts[owner] || edge >= type->starts[owner + 1])
-		return bad(check, GW_FORMAT, check->array,
-			   "position %" PRIu64 ": edge %" PRIu64 " is not of part %u, which owns node %" PRIu64,
-			   position, edge, owner, id);
+		return gw_part_bad(check->meta, GW_FORMAT, check->array,
+				   "position %" PRIu64 ": edge %" PRIu64 " is not of part %u, which owns node %" PRIu64,
+				   position, edge, owner, id);
 	if (owner != check->number)
 		return GW_OK;
 	const struct gw_adjacency *in = gw_part_adjacency(check->part, check->etype);
 	uint64_t from, to, at = edge - in->edge_start;
 	gw_adjacency_list(in, id - in->dst_start, &from, &to);
 	if (at < from || at >= to || gw_load_id(in->indices, in->index_bytes, at) != a->dst_start + row)
-		return bad(check, GW_FORMAT, check->array,
-			   "position %" PRIu64 ": edge %" PRIu64 " does not go from row %" PRIu64 " to node %" PRIu64,
-			   position, edge, row, id);
+		return gw_part_bad(check->meta, GW_FORMAT, check->array,
+				   "position %" PRIu64 ": edge %" PRIu64 " does not go from row %" PRIu64
+				   " to node %" PRIu64,
+				   position, edge, row, id);
 	return GW_OK;
 }
 
@@ -188,8 +188,8 @@ static gw_status check_out_list(const struct part_check *check, uint64_t row)
 			key = first_key(check->keys, position);
 		}
 		if (key < last_key || (key == last_key && id < last_id))
-			return bad(check, GW_FORMAT, check->ids,
-				   "position %" PRIu64 " (row %" PRIu64 "): out of the list's order", i, row);
+			return gw_part_bad(check->meta, GW_FORMAT, check->ids,
+					   "position %" PRIu64 " (row %" PRIu64 "): out of the list's order", i, row);
 		last_key = key;
 		last_id = id;
 	}
@@ -219,13 +219,13 @@ static gw_status alias_body(void *context, uint64_t begin, uint64_t end, unsigne
 		for (uint64_t i = from; i < to; i++) {
 			uint32_t alias = table[2 * i + 1];
 			if (none ? alias != UINT32_MAX : alias >= to - from)
-				return bad(check, GW_RANGE, check->array,
-					   "position %" PRIu64 ": alias %u in a list of %" PRIu64 " edges", i, alias,
-					   to - from);
+				return gw_part_bad(check->meta, GW_RANGE, check->array,
+						   "position %" PRIu64 ": alias %u in a list of %" PRIu64 " edges", i,
+						   alias, to - from);
 			if (none && table[2 * i] != 0)
-				return bad(check, GW_RANGE, check->array,
-					   "position %" PRIu64 ": threshold %u in a list without weight", i,
-					   table[2 * i]);
+				return gw_part_bad(check->meta, GW_RANGE, check->array,
+						   "position %" PRIu64 ": threshold %u in a list without weight", i,
+						   table[2 * i]);
 		}
 	}
 	return GW_OK;
@@ -237,8 +237,8 @@ static gw_status bool_body(void *context, uint64_t begin, uint64_t end, unsigned
 	(void)thread;
 	for (uint64_t i = begin; i < end; i++) {
 		if (check->array->data[i] > 1)
-			return bad(check, GW_RANGE, check->array, "byte %" PRIu64 " is %u; a bool is 0 or 1", i,
-				   check->array->data[i]);
+			return gw_part_bad(check->meta, GW_RANGE, check->array,
+					   "byte %" PRIu64 " is %u; a bool is 0 or 1", i, check->array->data[i]);
 	}
 	return GW_OK;
 }
@@ -250,9 +250,10 @@ static gw_status strings_body(void *context, uint64_t begin, uint64_t end, unsig
 	(void)thread;
 	for (uint64_t i = begin; i < end; i++) {
 		if (offsets[i + 1] < offsets[i] || offsets[i + 1] > check->bytes->rows)
-			return bad(check, GW_FORMAT, check->array,
-				   "entry %" PRIu64 ": the string is [%" PRIu64 ", %" PRIu64 ") of %" PRIu64 " bytes",
-				   i, offsets[i], offsets[i + 1], check->bytes->rows);
+			return gw_part_bad(check->meta, GW_FORMAT, check->array,
+					   "entry %" PRIu64 ": the string is [%" PRIu64 ", %" PRIu64 ") of %" PRIu64
+					   " bytes",
+					   i, offsets[i], offsets[i + 1], check->bytes->rows);
 	}
 	return GW_OK;
 }
@@ -265,12 +266,12 @@ static gw_status part_check_strings(struct part_check *check, unsigned threads)
 	snprintf(other, sizeof(other), "%.*s.bytes", (int)(strlen(key) - strlen(".offsets")), key);
 	check->bytes = gw_part_array(check->part, other);
 	if (!check->bytes)
-		return bad(check, GW_FORMAT, check->array, "there is no \"%s\"", other);
+		return gw_part_bad(check->meta, GW_FORMAT, check->array, "there is no \"%s\"", other);
 	uint64_t count = check->array->rows - 1; /* the schema requires one more row than strings */
 	if (offsets[0] != 0 || offsets[count] != check->bytes->rows)
-		return bad(check, GW_FORMAT, check->array,
-			   "runs from %" PRIu64 " to %" PRIu64 ", but there are %" PRIu64 " bytes", offsets[0],
-			   offsets[count], check->bytes->rows);
+		return gw_part_bad(check->meta, GW_FORMAT, check->array,
+				   "runs from %" PRIu64 " to %" PRIu64 ", but there are %" PRIu64 " bytes", offsets[0],
+				   offsets[count], check->bytes->rows);
 	return gw_parallel_for(threads, count, GRAIN, strings_body, check);
 }
 

@@ -1,7 +1,7 @@
 """graphwire.pyg.NeighborLoader and LinkNeighborLoader over random data: every attribute of every batch is compared with
 plain Python over the user's tensors. Data in memory, its graph in one part and in three, standalone and over servers.
 
-GRAPHWIRE_PYG_GRAPHS=N: the number of random graphs (test/soak).
+GRAPHWIRE_PYG_GRAPHS=N: the number of random graphs (test/slow/soak).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Both draw the same batch many times. A permutation test compares how often each edge, each node and each number of nodes
 and edges occurs: if both have the same law, the repetitions can be exchanged. PyG's loaders need pyg-lib or
-torch-sparse; `bench/peers/run law` runs the tests with these, and test/soak where they are installed.
+torch-sparse; `bench/peers/run law` runs the tests with these, and test/slow/soak where they are installed.
 
 torch-sparse 0.6.18 draws without replacement unevenly: the last edges of a node's list too rarely, and with a count of
 1 the last edge never. So PyG's loader gets the edges in a new random order for each batch. Then each edge is equally

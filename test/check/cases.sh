@@ -8,7 +8,7 @@
 cd "$(dirname "$0")/../.." && . test/check/lib.sh && . test/check/venv.sh
 cases=$PWD/../shared/cases
 folders='questions rows python tables dgl pyg more'
-# Cases of the folder ops that take more than 15 s are in test/soak/cases.sh.
+# Cases of the folder ops that take more than 15 s are in test/slow/soak/cases.sh.
 files='ops/dlclose_lookup.sh ops/doctor_fix.sh ops/key_of_unit.sh ops/memlock.sh ops/memlock_doctor.sh ops/memory_limit.sh
 	ops/own_name.sh ops/pid1_load.sh ops/runtime_folder_gone.sh ops/seccomp_fix.sh ops/two_runtime_folders.sh'
 

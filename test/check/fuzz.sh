@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Each fuzz target replays its corpus (test/fuzz/corpus/TARGET, which contains every crash ever found), then searches
-# for new inputs for FUZZ_SECONDS (3; test/soak/fuzz.sh: a minute). One target runs on each processor at a time. A crash leaves its input in
+# for new inputs for FUZZ_SECONDS (3; test/slow/soak/fuzz.sh: a minute). One target runs on each processor at a time. A crash leaves its input in
 # build/check/fuzz. An input counts as hanging after a minute: libFuzzer measures wall time, and a process may wait long
 # for a busy processor.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh

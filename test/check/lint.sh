@@ -2,7 +2,7 @@
 # Runs clang-tidy and cppcheck on compiled C files, and shellcheck on the scripts.
 #
 # The static analyzer takes nearly all of clang-tidy's time. It analyzes every file except the tests that have not
-# changed, which test/soak/lint.sh adds (LINT_TESTS=1), with up to NODES steps for each function. This limits work instead
+# changed, which test/slow/soak/lint.sh adds (LINT_TESTS=1), with up to NODES steps for each function. This limits work instead
 # of time, so that the verdict is the same on any machine. Files that differ from main, up to DEEP_MAX of them, get the
 # full depth; LINT_DEEP=1 gives the full depth to all files (half an hour). A clean file is analyzed again only when the
 # file, a header or the configuration changes (build/lint).

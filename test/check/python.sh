@@ -12,7 +12,7 @@ checked() { # checked WHAT COMMAND…
 
 status=0
 python_ready
-checked "ruff" "$venv/bin/ruff" check --quiet --config pyproject.toml python examples docs bench deploy test test/rdma/run test/gpu/run
+checked "ruff" "$venv/bin/ruff" check --quiet --config pyproject.toml python examples docs bench deploy test test/slow/rdma/run test/gpu/run
 checked "mypy" "$venv/bin/mypy" --config-file pyproject.toml --cache-dir build/python/mypy python/graphwire python/graphwire_commands.py
 checked "mypy deploy" env MYPYPATH=deploy "$venv/bin/mypy" --config-file pyproject.toml \
 	--cache-dir build/python/mypy deploy/gwdeploy deploy/launch.py deploy/copy_files.py deploy/cluster.py

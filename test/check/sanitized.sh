@@ -3,7 +3,7 @@
 # threads: all of conformance and client, and other programs whose source mentions threads. Two programs read thousands
 # of times on the same threads; the thread sanitizer runs one of the two. test_draw_kinds draws in one thread. Real
 # graphs and test_client_kinds, which use the threads as other programs do, and larger counts are left to
-# test/soak/sanitized.sh, which sets GRAPHWIRE_TEST_MANY. (test_client_kinds runs here over the simulated RDMA device.) So
+# test/slow/soak/sanitized.sh, which sets GRAPHWIRE_TEST_MANY. (test_client_kinds runs here over the simulated RDMA device.) So
 # are client programs over the simulated device that use its threads as the remaining ones do.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 # Eight frames of an allocation show where it is. To record the default of thirty takes more processor time.

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Tests RDMA over Soft-RoCE devices in small guests (test/guest/run), which need neither root nor a device here. At the
+# Tests RDMA over Soft-RoCE devices in small guests (test/slow/guest/run), which need neither root nor a device here. At the
 # same time run:
 #
 #   one guest    the transport suite, RDMA's own faults, and the client, in one boot
-#   one guest    the report for a host with a card (test/rdma/run --short), and the doctor, in the same boot
-#   two guests   two hosts: a server and a trainer, with faults of servers, links and devices (test/faults)
+#   one guest    the report for a host with a card (test/slow/rdma/run --short), and the doctor, in the same boot
+#   two guests   two hosts: a server and a trainer, with faults of servers, links and devices (test/slow/faults)
 #
 # Each test prints one ok/not ok line; a program that dies or runs out of time is one failed test.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
@@ -24,7 +24,7 @@ limit=1200 whole=2700 # seconds for one program, and for a boot; whole is less t
 deploy/packages.sh guest || exit 1
 # shellcheck disable=SC2086 # lists of words
 build dev $together $choosing $alone $actors || exit 1
-test/faults/graphs.sh build/guest/faults-graph >/dev/null || exit 1
+test/slow/faults/graphs.sh build/guest/faults-graph >/dev/null || exit 1
 one=$(mktemp) two=$(mktemp) hosts=''
 # shellcheck disable=SC2317 # the trap calls it
 finish() {
@@ -42,8 +42,8 @@ faults() {
 	trap 'kill "$pair" 2>/dev/null; wait "$pair"; exit 130' INT TERM
 	trap - EXIT
 	for try in 1 2 3; do
-		test/guest/pair -n faults -t $whole "bash '$PWD/test/faults/host_a.sh'" \
-			"bash '$PWD/test/faults/host_b.sh'" >"$two" 2>&1 &
+		test/slow/guest/pair -n faults -t $whole "bash '$PWD/test/slow/faults/host_a.sh'" \
+			"bash '$PWD/test/slow/faults/host_b.sh'" >"$two" 2>&1 &
 		pair=$!
 		wait "$pair"
 		status=$?
@@ -56,12 +56,12 @@ hosts=$!
 words=''
 for program in $together; do words+=" '$PWD/build/dev/test/$program'"; done
 for program in $choosing; do words+=" 'env GRAPHWIRE_TEST_BED= $PWD/build/dev/test/$program'"; done
-test/guest/run -n check -t $whole -- env GRAPHWIRE_TEST_BED=verbs CMOCKA_MESSAGE_OUTPUT=TAP CI= bash -c "
-	'$PWD/test/guest/each' -t $limit -j 2 $words
+test/slow/guest/run -n check -t $whole -- env GRAPHWIRE_TEST_BED=verbs CMOCKA_MESSAGE_OUTPUT=TAP CI= bash -c "
+	'$PWD/test/slow/guest/each' -t $limit -j 2 $words
 	together=\$?
-	'$PWD/test/guest/each' -t $limit '$PWD/build/dev/test/$alone' \
-		'python3 -B $PWD/test/rdma/run --short --limit 600 --build $PWD/build/dev --out /tmp/out/report.txt' \
-		'env GRAPHWIRE_TEST_BED= $PWD/test/guest/doctor $PWD/build/dev/graphwire' && exit \$together" 2>&1 | tee "$one"
+	'$PWD/test/slow/guest/each' -t $limit '$PWD/build/dev/test/$alone' \
+		'python3 -B $PWD/test/slow/rdma/run --short --limit 600 --build $PWD/build/dev --out /tmp/out/report.txt' \
+		'env GRAPHWIRE_TEST_BED= $PWD/test/slow/guest/doctor $PWD/build/dev/graphwire' && exit \$together" 2>&1 | tee "$one"
 status=${PIPESTATUS[0]}
 wait "$hosts" || status=1
 hosts=''
@@ -70,7 +70,7 @@ awk '
 /^# start / { last = $NF; sub(/.*\//, "", last) }
 /^# begin / { program = $NF; sub(/.*\//, "", program); bad = 0; ended = 0; began++ }
 /# SKIP/ { skipped++; next }
-# The findings of test/rdma/run; its summary repeats them.
+# The findings of test/slow/rdma/run; its summary repeats them.
 /^== summary/ { report = 1 }
 /^# (begin|end) / { report = 0 }
 report { next }
@@ -88,7 +88,7 @@ END {
 	if (!began) print "not ok - verbs: " (last ? "nothing ended; the last that the guest started is " last : "the guest did not begin")
 	if (skipped) print "note: " skipped " skipped"
 }' "$one"
-awk -v scenarios="$(find test/faults -name '[0-9]*.sh' | wc -l)" '
+awk -v scenarios="$(find test/slow/faults -name '[0-9]*.sh' | wc -l)" '
 /^ok - / { sub(/^ok - /, ""); print "ok - verbs faults: " $0; next }
 /^not ok - / { sub(/^not ok - /, ""); print "not ok - verbs faults: " $0; failed = 1; next }
 /^# [0-9]+_.* ms$/ { ended++ }

@@ -14,6 +14,7 @@
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 #include "test/support/held.h"
+#include "test/support/meta_same.h"
 
 #define ARRAYS     40
 #define FEATURES   (ARRAYS - 2)
@@ -137,7 +138,7 @@ static struct cost take_answers(uint32_t servers, uint32_t first)
 	cost.allocations = gw_held_allocations();
 	cost.held = gw_held_bytes();
 	cost.peak = gw_held_peak();
-	assert_true(gw_meta_same(client.meta, meta));
+	assert_true(meta_same(client.meta, meta));
 	for (uint32_t p = 0; p < servers; p++)
 		gw_catalog_free(&remotes[p].catalog);
 	gw_free(client.parts);

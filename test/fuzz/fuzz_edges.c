@@ -1,5 +1,5 @@
-/* Any bytes as a table of edges, as a matrix in text, or as a package index: refused with one line that names the
- * input, or read to the same values by one thread and by three, each of which means what its text says.
+/* Any bytes as a table of edges, or as a matrix in text: refused with one line that names the input, or read to the
+ * same values by one thread and by three, each of which means what its text says.
  *
  * Byte 0 chooses the form; the rest is the text. Chunks are a megabyte, so that threads differ only where the input is
  * large; the seam itself is tested by unit tests.
@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
-#include "tools/import/apt_index.h"
 #include "tools/import/matrix.h"
 #include "tools/import/numbering.h"
 #include "tools/import/table.h"
@@ -20,27 +19,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check_error(void)
 {
 	assert(gw_last_error()[0] != '\0' && !strchr(gw_last_error(), '\n'));
-}
-
-static void try_index(const struct gw_text *text)
-{
-	struct apt_index index;
-	if (gw_apt_index_read(text, &index) != GW_OK) {
-		check_error();
-		return;
-	}
-	assert(index.count > 0 && index.count <= index.stanzas);
-	for (uint32_t i = 0; i < index.count; i++) {
-		assert(gw_apt_index_find(&index, index.packages[i].fields[APT_PACKAGE]) == i);
-		for (int f = 0; f < APT_FIELDS; f++) {
-			struct gw_text_span field = index.packages[i].fields[f];
-			const char *at = field.at, *end = field.at + field.bytes;
-			assert(!field.bytes || (at >= text->data && end <= text->data + text->bytes));
-			while (at < end)
-				gw_apt_next_name(&at, end);
-		}
-	}
-	gw_apt_index_free(&index);
 }
 
 /* Numbers of texts: equal texts, and only they, have equal numbers; strings are the texts. */
@@ -158,9 +136,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(copy, data + 1, size - 1);
 	gw_status status = gw_text_borrow("input", copy, size - 1, &text);
 	assert(status == GW_OK);
-	if (form >> 6 == 3) {
-		try_index(&text);
-	} else if (form >> 6 == 2) {
+	if (form >> 7) {
 		try_matrix(&text);
 	} else {
 		struct gw_table_format format = {.delimiter = delimiters[form & 7],

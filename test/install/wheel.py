@@ -1,6 +1,6 @@
 """wheel.py FOLDER [--without-metis]: what a user does after `pip install graphwire`, with the wheel's own program.
 Without torch, if the environment has none. The Python of the environment that has the wheel runs it: for
-test/check/python.sh, and in empty roots for test/soak/roots.sh. Prints a line for each test.
+test/check/python.sh, and in empty roots for test/slow/soak/roots.sh. Prints a line for each test.
 
     partition_graph in memory -> serve both parts -> an epoch over the servers, the same as from the files
     -> the console scripts, a launch, a copy of the program, python -m -> what is missing is named in one line

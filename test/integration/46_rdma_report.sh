@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# test/rdma/run on a host that it cannot test: wrong options, no program, a peer that cannot be reached, no device. Each
+# test/slow/rdma/run on a host that it cannot test: wrong options, no program, a peer that cannot be reached, no device. Each
 # ends with status 2 and the remedy. `./check verbs` runs it on a device.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
-run=$top/test/rdma/run
+run=$top/test/slow/rdma/run
 
 refuses "an unknown option" 2 '^run: unrecognized arguments: --shrt; run --help' "$run" --shrt
 refuses "an abbreviated option" 2 '^run: unrecognized arguments: --link;' "$run" --link

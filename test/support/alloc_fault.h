@@ -34,7 +34,7 @@ unsigned long gw_fault_count(void); /* allocations asked for since begin */
 
 /* For loops of a test's own: by how much n grows after so many runs. Plain builds fail every one; under a
  * sanitizer, where each run takes ten times as long, it is the first ones and then one in so many; in so few with
- * GRAPHWIRE_TEST_MANY in the environment (test/soak). */
+ * GRAPHWIRE_TEST_MANY in the environment (test/slow/soak). */
 unsigned long gw_fault_step(unsigned long runs);
 
 /* Runs body with its 1st, 2nd, 3rd ... allocation failing, until a run gets through without meeting the fault (under a

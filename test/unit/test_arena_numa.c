@@ -1,5 +1,5 @@
 /* Every page of an arena is on the requested node. The test asks the kernel page by page (move_pages(2)). A machine
- * with one node shows nothing; the guest (test/guest/run) has two nodes with hugepages on both. */
+ * with one node shows nothing; the guest (test/slow/guest/run) has two nodes with hugepages on both. */
 #include <errno.h>
 #include <sched.h>
 #include <setjmp.h>

@@ -165,6 +165,7 @@ static const struct gw_option table[] = {
 	{"flag", NULL, "a flag", 2, GW_OPTION_FLAG(struct values, flag)},
 	{"text", "T", "a text", 2, GW_OPTION_TEXT(struct values, text)},
 	{"colour", "C", "an index", 2, GW_OPTION_CHOICE(struct values, colour, colours)},
+	{"green", NULL, "a number", 2, GW_OPTION_VALUE(struct values, colour, GREEN)},
 	{"chosen", "C", "one of them", 2, GW_OPTION_CHOICE(struct values, chosen, colours)},
 	{"call", "X", "by a function", 2, GW_OPTION_CALL(take_call)},
 	{0},
@@ -236,6 +237,11 @@ static void the_last_counts_and_calls_add_up(void **state)
 	parse_line(&many, none, &w);
 	assert_true(w.flag);
 	w.flag = false;
+	char greener[] = "--green", redder[] = "--green --colour red";
+	parse_line(&many, greener, &w);
+	assert_int_equal(w.colour, GREEN);
+	parse_line(&many, redder, &w);
+	assert_int_equal(w.colour, RED);
 	parse_line(&many, some, &w);
 	assert_string_equal(w.calls, "x--flag");
 	assert_false(w.flag);

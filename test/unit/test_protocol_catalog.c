@@ -11,6 +11,7 @@
 #include "protocol/catalog.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/graph_fixture.h"
+#include "test/support/meta_same.h"
 
 static struct {
 	struct gw_fixture fixture;
@@ -266,7 +267,7 @@ static void catalogs_join_to_the_graph(void **state)
 			assert_null(catalogs[p].own.arrays);
 		}
 		assert_int_equal(gw_meta_check_whole(graph), GW_OK);
-		assert_true(gw_meta_same(graph, real.meta));
+		assert_true(meta_same(graph, real.meta));
 	}
 	for (uint32_t p = 0; p < 2; p++)
 		gw_catalog_free(&catalogs[p]);

@@ -100,20 +100,6 @@ static gw_status columns_take_delimiter(void *input, char *text)
 	return status;
 }
 
-static gw_status columns_take_header(void *input, char *text)
-{
-	(void)text;
-	((struct columns_arguments *)input)->import.text.header = GW_HEADER_YES;
-	return GW_OK;
-}
-
-static gw_status columns_take_no_header(void *input, char *text)
-{
-	(void)text;
-	((struct columns_arguments *)input)->import.text.header = GW_HEADER_NONE;
-	return GW_OK;
-}
-
 /* ---- output ---- */
 
 static void put_quoted(struct gw_text_span field)
@@ -433,8 +419,8 @@ static const struct gw_option columns_table[] = {
 	{"dst-column", "COLUMN", "as for import", 0, GW_OPTION_TEXT(A, import.dst_column)},
 	{"named", "NAME", "a first row with this name is a header; may be repeated", 0,
 	 GW_OPTION_CALL(columns_take_name)},
-	{"header", NULL, "the first line names the columns", 0, GW_OPTION_CALL(columns_take_header)},
-	{"no-header", NULL, "the first line is data", 0, GW_OPTION_CALL(columns_take_no_header)},
+	{"header", NULL, "the first line names the columns", 0, GW_OPTION_VALUE(A, import.text.header, GW_HEADER_YES)},
+	{"no-header", NULL, "the first line is data", 0, GW_OPTION_VALUE(A, import.text.header, GW_HEADER_NONE)},
 	{"delimiter", "CODE", "its number in ASCII", 0, GW_OPTION_CALL(columns_take_delimiter)},
 	{"kind", "N", "print whether the ids of column N are numbers, signed or text", 0,
 	 GW_OPTION_NUMBER(A, kind, 1, GW_TABLE_COLUMNS_MAX)},

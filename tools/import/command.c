@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
-#include "tools/import/apt.h"
 #include "tools/import/columns.h"
 #include "tools/import/number_table.h"
 #include "tools/output_options.h"
@@ -24,8 +23,8 @@ static const char doc[] =
 	"the same with _id, and SRC and DST of --edges. One line on standard error names the columns in use. "
 	"A first line that may be a header or an edge is refused: use --header or --no-header. Other formats, "
 	"such as GraphML, GML, JSON, N-Triples and METIS's, are refused by name, unless --format text is given.\n\n"
-	"graphwire import apt --help describes the import of packages, graphwire import table --help the conversion of "
-	"text tables of numbers to .npy, graphwire import columns --help how to see what import reads.\n\n"
+	"graphwire import table --help describes the conversion of text tables of numbers to .npy, "
+	"graphwire import columns --help how to see what import reads.\n\n"
 	"Examples:\n"
 	"  graphwire import --from edges.tsv.gz --out graph/\n"
 	"  graphwire import --from ratings.csv --src-column user --dst-column item \\\n"
@@ -46,8 +45,7 @@ static const char doc[] =
 	"                   --out graph/\n"
 	"  graphwire import --from ratings.csv --edge-column stars=rating \\\n"
 	"                   --weight stars --out graph/\n"
-	"  graphwire import --from chunked/metadata.json --out graph/\n"
-	"  graphwire import apt --out packages/\n";
+	"  graphwire import --from chunked/metadata.json --out graph/\n";
 
 struct import_arguments {
 	struct gw_import_options import;
@@ -114,20 +112,6 @@ static gw_status take_delimiter(void *input, char *text)
 	gw_status status = parse_delimiter(text, &format->delimiter);
 	format->quotes = gw_table_quotes_of(format->delimiter);
 	return status;
-}
-
-static gw_status take_header(void *input, char *text)
-{
-	(void)text;
-	((struct import_arguments *)input)->import.text.header = GW_HEADER_YES;
-	return GW_OK;
-}
-
-static gw_status take_no_header(void *input, char *text)
-{
-	(void)text;
-	((struct import_arguments *)input)->import.text.header = GW_HEADER_NONE;
-	return GW_OK;
 }
 
 static gw_status take_time_digits(void *input, char *text)
@@ -197,8 +181,8 @@ static const struct gw_option table[] = {
 	{"header", NULL,
 	 "the first line names the columns (default: yes if it has known names of ends, "
 	 "or if it has no numbers and the lines below have)",
-	 2, GW_OPTION_CALL(take_header)},
-	{"no-header", NULL, "the first line is data", 2, GW_OPTION_CALL(take_no_header)},
+	 2, GW_OPTION_VALUE(A, import.text.header, GW_HEADER_YES)},
+	{"no-header", NULL, "the first line is data", 2, GW_OPTION_VALUE(A, import.text.header, GW_HEADER_NONE)},
 	{"comment", "CHARS", "skip lines that start with one of these (default #%, none for triples)", 2,
 	 GW_OPTION_CALL(take_comments)},
 	{"src-column", "COLUMN", "name, or number from 1 (default: by the header, else 1)", 2,
@@ -285,9 +269,11 @@ int gw_tool_import(int argc, char **argv)
 	struct gw_builder_stats stats = {0};
 	char name[GW_NAME_MAX + 1];
 	if (argc > 1 && strcmp(argv[1], "apt") == 0) {
-		static char apt[] = "graphwire import apt";
-		argv[1] = apt;
-		return gw_import_apt_main(argc - 1, argv + 1);
+		fputs("graphwire import: \"apt\" is gone: examples/debian_packages.py writes the packages as tables, "
+		      "and "
+		      "its --help names the command that imports them\n",
+		      stderr);
+		return 2;
 	}
 	if (argc > 1 && strcmp(argv[1], "table") == 0) {
 		static char name_of_table[] = "graphwire import table";

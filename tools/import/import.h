@@ -2,8 +2,7 @@
  *
  *   options -> inputs opened and examined -> edges read -> nodes numbered -> features -> builder -> written
  *
- * Edge lists, NumPy arrays, triples and chunked graphs all become edge sets between node spaces. The package index has
- * its own path (tools/import/apt_graph.h).
+ * Edge lists, NumPy arrays, triples and chunked graphs all become edge sets between node spaces.
  */
 #ifndef GW_TOOLS_IMPORT_IMPORT_H
 #define GW_TOOLS_IMPORT_IMPORT_H

@@ -99,7 +99,7 @@ gw_status gw_import_table_texts(struct gw_import *im, const struct gw_import_spa
 	return read_texts(im, space, read, out);
 }
 
-bool gw_import_table_are_ids(const struct gw_import_space *space, const uint64_t *texts)
+static bool node_tables_are_ids(const struct gw_import_space *space, const uint64_t *texts)
 {
 	for (uint64_t i = 0; i < space->list_table.rows; i++) {
 		struct gw_text_span span = gw_text_span(space->list_text.data, texts[i]);
@@ -128,7 +128,7 @@ static gw_status open_ids(struct gw_import *im, struct gw_import_space *space)
 		return status;
 	space->list = texts;
 	space->list_column = column;
-	if (space->ids == GW_IDS_AUTO && !gw_import_table_are_ids(space, texts))
+	if (space->ids == GW_IDS_AUTO && !node_tables_are_ids(space, texts))
 		space->ids = GW_IDS_TEXT;
 	return GW_OK;
 }

@@ -18,9 +18,6 @@ gw_status gw_import_table_ids(struct gw_import *im, struct gw_import_space *spac
 gw_status gw_import_table_texts(struct gw_import *im, const struct gw_import_space *space, uint32_t column,
 				const char *what, bool may_be_empty, uint64_t **out);
 
-/* Whether each text is a whole number as ids are: not negative, without a leading zero. */
-bool gw_import_table_are_ids(const struct gw_import_space *space, const uint64_t *texts);
-
 /* Finds the space of a node type, which must have a table. type: NULL means the only type with a table. option: for
  * errors. GW_NOT_FOUND, GW_INVALID. */
 gw_status gw_import_table_space(struct gw_import *im, const char *type, const char *option,

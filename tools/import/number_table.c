@@ -12,22 +12,30 @@
 #include <unistd.h>
 
 #include "core/errors/options.h"
+#include "core/graph/npy.h"
 #include "core/memory/alloc.h"
 #include "core/memory/memory.h"
 #include "core/system/parallel.h"
 #include "tools/import/numbers.h"
 #include "tools/output_options.h"
 
-void gw_number_table_close(struct gw_number_table *table)
+/* [rows, columns], row by row: int64 if all numbers are whole, else float32 (GW_NUMBERS_DIGITS of numbers.h). */
+struct number_table {
+	gw_dtype dtype;
+	uint64_t rows, columns;
+	void *values;
+};
+
+static void number_table_close(struct number_table *table)
 {
 	gw_free(table->values);
-	*table = (struct gw_number_table){0};
+	*table = (struct number_table){0};
 }
 
 struct table_reading {
 	const struct gw_table *table;
 	struct gw_table_column *columns;
-	struct gw_number_table *out;
+	struct number_table *out;
 	unsigned threads;
 };
 
@@ -44,7 +52,7 @@ static gw_status number_table_read_as(void *context, enum gw_column_kind kind)
 	return gw_table_read(r->table, r->columns, (uint32_t)r->out->columns, r->threads);
 }
 
-static gw_status read_values(const struct gw_table *table, unsigned threads, struct gw_number_table *out)
+static gw_status read_values(const struct gw_table *table, unsigned threads, struct number_table *out)
 {
 	uint64_t bytes;
 	if (__builtin_mul_overflow(out->rows, out->columns * 8, &bytes))
@@ -67,13 +75,14 @@ static gw_status read_values(const struct gw_table *table, unsigned threads, str
 	return status;
 }
 
-gw_status gw_number_table_read(const char *path, const struct gw_table_format *format, unsigned threads,
-			       struct gw_number_table *out)
+/* Reads all columns. Every row must have as many as the first. */
+static gw_status number_table_read(const char *path, const struct gw_table_format *format, unsigned threads,
+				   struct number_table *out)
 {
 	struct gw_table_format detected = *format;
 	struct gw_text text;
 	struct gw_table table = {0};
-	*out = (struct gw_number_table){0};
+	*out = (struct number_table){0};
 	gw_status status = gw_text_open(path, &text);
 	if (status != GW_OK)
 		return status;
@@ -92,11 +101,11 @@ gw_status gw_number_table_read(const char *path, const struct gw_table_format *f
 	}
 	gw_text_close(&text);
 	if (status != GW_OK)
-		gw_number_table_close(out);
+		number_table_close(out);
 	return status;
 }
 
-gw_status gw_number_table_write(const struct gw_number_table *table, const char *path)
+static gw_status number_table_write(const struct number_table *table, const char *path)
 {
 	uint8_t header[GW_NPY_HEADER_BYTES];
 	const uint64_t shape[2] = {table->rows, table->columns};
@@ -149,13 +158,13 @@ int gw_number_table_main(int argc, char **argv)
 {
 	static const struct gw_options options = {.table = options_table, .doc = table_doc};
 	struct table_arguments a = {0};
-	struct gw_number_table table;
+	struct number_table table;
 	gw_options_parse(&options, argc, argv, &a);
 	struct gw_table_format format = {.header = a.no_header ? GW_HEADER_NONE : GW_HEADER_AUTO};
-	gw_status status = gw_number_table_read(a.from, &format, a.threads ? a.threads : gw_processors(), &table);
+	gw_status status = number_table_read(a.from, &format, a.threads ? a.threads : gw_processors(), &table);
 	if (status == GW_OK) {
-		status = gw_number_table_write(&table, a.out);
-		gw_number_table_close(&table);
+		status = number_table_write(&table, a.out);
+		number_table_close(&table);
 	}
 	if (status == GW_OK)
 		return 0;

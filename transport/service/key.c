@@ -3,6 +3,7 @@
  * plant or read a key. A key file that a command names (--key-file) may also be root's, and readable for a group that
  * root chose. Fails on a folder or file that other users own or may read, and names it. */
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -104,6 +105,22 @@ gw_status gw_runtime_folder_lock(int folder)
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	}
 	return GW_OK;
+}
+
+void gw_runtime_folder_sweep(int folder, bool (*is_stale)(int folder, const char *file))
+{
+	int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = again < 0 ? NULL : fdopendir(again);
+	if (!list) {
+		if (again >= 0)
+			close(again);
+		return;
+	}
+	for (struct dirent *entry; (entry = readdir(list));) {
+		if (is_stale(folder, entry->d_name))
+			unlinkat(folder, entry->d_name, 0);
+	}
+	closedir(list);
 }
 
 static gw_status path_find(char path[GW_RUNTIME_PATH_MAX], uint16_t port, bool make)

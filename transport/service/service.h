@@ -133,6 +133,8 @@ void gw_runtime_file_touch(int folder, const char *file);
 /* Locks the folder until the descriptor is closed. A server takes a name under this lock, so only one of this user's
  * servers does so at a time. GW_BUSY after 5 s. */
 gw_status gw_runtime_folder_lock(int folder);
+/* Removes the files of the folder that `is_stale` names, as far as possible. */
+void gw_runtime_folder_sweep(int folder, bool (*is_stale)(int folder, const char *file));
 
 /* Keys that loopback servers create and clients of the same user find: 32 random bytes in key-PORT, mode 0600, in
  * $XDG_RUNTIME_DIR/graphwire (or /tmp/graphwire-UID, mode 0700, owner checked). */

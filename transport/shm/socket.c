@@ -9,7 +9,6 @@
  * the other. Fails on a name that a live server has, on a folder that is not the user's, and on a name without a
  * listener.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -56,23 +55,9 @@ static bool shm_socket_exists(int folder, const char *file)
 	return fstatat(folder, file, &ignored, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static void shm_socket_sweep(int folder)
+static bool is_dead_server(int folder, const char *file)
 {
-	int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *list = again < 0 ? NULL : fdopendir(again);
-	if (!list) {
-		if (again >= 0)
-			close(again);
-		return;
-	}
-	for (struct dirent *entry; (entry = readdir(list));) {
-		size_t n = strlen(entry->d_name);
-		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) != 0 || n >= FILE_MAX)
-			continue;
-		if (is_dead(folder, entry->d_name))
-			unlinkat(folder, entry->d_name, 0);
-	}
-	closedir(list);
+	return strncmp(file, PREFIX, strlen(PREFIX)) == 0 && strlen(file) < FILE_MAX && is_dead(folder, file);
 }
 
 static gw_status shm_socket_nobody(const char *name)
@@ -169,7 +154,7 @@ gw_status gw_shm_socket_listen(const char *name, int *out)
 	if (status == GW_OK)
 		status = listen_and_name_socket(folder, fd, name);
 	if (status == GW_OK) {
-		shm_socket_sweep(folder);
+		gw_runtime_folder_sweep(folder, is_dead_server);
 		*out = fd;
 	} else if (fd >= 0) {
 		close(fd);

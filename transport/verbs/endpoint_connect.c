@@ -66,7 +66,9 @@ static void connect_ask(struct verbs_endpoint *endpoint)
 
 /* --- Queue pairs. --- */
 
-void gw_verbs_address_failed(struct verbs_endpoint *endpoint, gw_status status)
+/* The address does not work, and gw_last_error() has the reason. Tries the next address with a new token. After the
+ * last address the endpoint is lost. */
+static void verbs_address_failed(struct verbs_endpoint *endpoint, gw_status status)
 {
 	if (endpoint->phase != ENDPOINT_CONNECTING)
 		return;
@@ -266,7 +268,7 @@ static void qp_failed(struct verbs_endpoint *endpoint, const struct verbs_qp *qp
 	}
 	gw_status status = gw_fail(GW_PEER_LOST, "%s: RDMA %s", text, gw_verbs_qp_reason(qp));
 	if (endpoint->phase == ENDPOINT_CONNECTING)
-		gw_verbs_address_failed(endpoint, status);
+		verbs_address_failed(endpoint, status);
 	else
 		gw_verbs_lose(endpoint, status);
 }
@@ -328,7 +330,7 @@ static void conn_event(struct verbs_cm_handler *handler, const struct rdma_cm_ev
 		break;
 	}
 	if (status != GW_OK && endpoint->phase == ENDPOINT_CONNECTING)
-		gw_verbs_address_failed(endpoint, status);
+		verbs_address_failed(endpoint, status);
 	else if (status != GW_OK)
 		gw_verbs_lose(endpoint, status);
 }
@@ -400,7 +402,7 @@ void gw_verbs_control_completed(struct verbs_loop *loop, const struct gw_complet
 	if (status == GW_OK)
 		status = take_answer(endpoint, completion->reply, completion->reply_bytes);
 	if (status != GW_OK && endpoint->phase == ENDPOINT_CONNECTING)
-		gw_verbs_address_failed(endpoint, status);
+		verbs_address_failed(endpoint, status);
 	else if (status != GW_OK)
 		gw_verbs_lose(endpoint, status);
 }

@@ -170,9 +170,6 @@ uint64_t gw_verbs_number(void);
 bool gw_verbs_failed(struct verbs_endpoint *endpoint);
 /* Begins a hello over TCP, and ends an earlier one. gw_verbs_control_completed gets the outcome. */
 gw_status gw_verbs_dial(struct verbs_endpoint *endpoint, uint64_t deadline_ns);
-/* In phase CONNECTING: the address does not work, and gw_last_error() has the reason. Tries the next address with a new
- * token. After the last address the endpoint is lost. */
-void gw_verbs_address_failed(struct verbs_endpoint *endpoint, gw_status status);
 
 /* --- endpoint_dynamic.c --- */
 void gw_verbs_dynamic_withdrawn(struct tcp_dynamic_reader *reader, uint32_t id, uint32_t generation);

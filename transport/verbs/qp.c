@@ -83,7 +83,7 @@ void gw_verbs_qp_break(struct verbs_qp *qp)
 		qp->failure = IBV_WC_WR_FLUSH_ERR;
 }
 
-void gw_verbs_qp_drain(struct verbs_qp *qp)
+static void verbs_qp_drain(struct verbs_qp *qp)
 {
 	struct verbs_cq *cq = qp->cq;
 	uint64_t end = gw_now_ns() + DRAIN_NS;
@@ -99,7 +99,7 @@ void gw_verbs_qp_destroy(struct verbs_qp *qp)
 	if (!qp)
 		return;
 	gw_verbs_qp_break(qp);
-	gw_verbs_qp_drain(qp);
+	verbs_qp_drain(qp);
 	rdma_destroy_qp(qp->id);
 	rdma_destroy_id(qp->id);
 	verbs_qp_release(qp, qp->bytes_open);

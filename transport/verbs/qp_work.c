@@ -28,7 +28,7 @@ static void qp_fail(struct verbs_qp *qp, enum ibv_wc_status status)
 	gw_verbs_defer(qp->poller->loop, qp->deferred);
 }
 
-void gw_verbs_qp_failed(struct verbs_qp *qp, int trouble)
+static void verbs_qp_failed(struct verbs_qp *qp, int trouble)
 {
 	atomic_store(&qp->trouble, trouble);
 	qp_fail(qp, IBV_WC_FATAL_ERR);
@@ -137,7 +137,7 @@ void gw_verbs_async_take(struct verbs_loop *loop)
 		poller->troubled = NULL;
 		pthread_mutex_unlock(&poller->qps_lock);
 		for (; qp; qp = qp->next_troubled)
-			gw_verbs_qp_failed(qp, atomic_load(&qp->trouble));
+			verbs_qp_failed(qp, atomic_load(&qp->trouble));
 	}
 }
 

@@ -326,12 +326,8 @@ gw_status gw_verbs_qp_create(struct verbs_poller *poller, struct rdma_cm_id *id,
 			     const struct verbs_needs *needs, struct verbs_qp **out);
 /* After the return the queue pair writes nothing more. Its work in flight is lost. NULL is allowed. */
 void gw_verbs_qp_destroy(struct verbs_qp *qp);
-/* Marks the queue pair failed by an asynchronous event. trouble: 1 + the enum ibv_event_type. */
-void gw_verbs_qp_failed(struct verbs_qp *qp, int trouble);
 /* Moves the queue pair to the error state: the device flushes the work in flight. */
 void gw_verbs_qp_break(struct verbs_qp *qp);
-/* Polls until all work in flight has been flushed, for a bounded time. */
-void gw_verbs_qp_drain(struct verbs_qp *qp);
 
 static inline uint32_t verbs_qp_open(const struct verbs_qp *qp)
 {

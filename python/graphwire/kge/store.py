@@ -24,6 +24,7 @@ from torch import Tensor
 import graphwire
 from graphwire._base.program import ProgramError, program
 from graphwire._base.scratch import Scratch, descriptors
+from graphwire._files import npy
 from graphwire.kge.batches import Batch
 from graphwire.kge.data import DataError, Dataset, Triples
 from graphwire.kge.models import Model, Relations
@@ -43,56 +44,32 @@ def run_program(*words: str | Path) -> None:
         raise ProgramError(f"graphwire {words[0]}: {lines[-1]}")
 
 
-class _GrowingArray:
-    """A .npy file whose number of rows is known only when the last row has been added."""
-
-    HEADER = 128
-
-    def __init__(self, path: Path, dtype: str, columns: tuple[int, ...] = ()):
-        self.path, self._dtype, self._columns, self._count = path, dtype, columns, 0
-        self._file = open(path, "wb")
-        self._file.write(bytes(self.HEADER))
-
-    def add(self, rows: np.ndarray) -> None:
-        self._file.write(np.ascontiguousarray(rows, dtype=self._dtype).tobytes())
-        self._count += len(rows)
-
-    def end(self) -> None:
-        """Writes the header of version 1.0: magic, length of the text, and the text, padded to a multiple of 64 bytes
-        in all."""
-        text = repr({"descr": self._dtype, "fortran_order": False, "shape": (self._count, *self._columns)})
-        size = self.HEADER - 10
-        self._file.seek(0)
-        self._file.write(b"\x93NUMPY\x01\x00" + size.to_bytes(2, "little") + text.ljust(size - 1).encode() + b"\n")
-        self._file.close()
-
-
 class TripleFiles:
     """Collects triples block by block in the arrays that `graphwire import` reads, then builds a graph. folder: a
     temporary folder for the arrays."""
 
     def __init__(self, folder: Path):
-        self._edges = _GrowingArray(folder / "edges.npy", "<i8", (2,))
-        self._relation = _GrowingArray(folder / "relation.npy", "<i4")
-        self._importance: Optional[_GrowingArray] = None
+        self._edges = npy.Rows(folder / "edges.npy")
+        self._relation = npy.Rows(folder / "relation.npy")
+        self._importance: Optional[npy.Rows] = None
 
     def add(self, triples: Triples) -> None:
-        self._edges.add(np.stack([triples.head, triples.tail], 1))
-        self._relation.add(triples.relation)
+        self._edges.append(np.stack([triples.head, triples.tail], 1).astype(np.int64))
+        self._relation.append(triples.relation.astype(np.int32))
         if triples.importance is not None:
             if self._importance is None:
-                self._importance = _GrowingArray(self._edges.path.with_name("importance.npy"), "<f4")
-            self._importance.add(triples.importance)
+                self._importance = npy.Rows(self._edges.path.with_name("importance.npy"))
+            self._importance.append(triples.importance.astype(np.float32))
 
     def build(self, num_entities: int, folder: Path) -> None:
         """Writes a graph of one part. `folder` must not exist."""
         words: list[str | Path] = ["import", "--edges", f"{TRIPLE}={self._edges.path}", "--num-nodes",
                                    f"{ENTITY}={num_entities}", "--ids", "dense"]
-        for array in (self._edges, self._relation, self._importance):
-            if array is not None:
-                array.end()
-                if array is not self._edges:
-                    words += ["--edge-feature", f"{TRIPLE}:{array.path.stem}={array.path}"]
+        self._edges.close(np.int64, (2,))
+        for feature in (self._relation, self._importance):
+            if feature is not None:
+                feature.close(np.int32)
+                words += ["--edge-feature", f"{TRIPLE}:{feature.path.stem}={feature.path}"]
         run_program(*words, "--name", "graph", "--out", folder, "--quiet")
 
 
