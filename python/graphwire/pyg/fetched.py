@@ -12,7 +12,6 @@ from typing import Any, Callable
 import numpy as np
 import torch
 
-from graphwire import _arrays
 from graphwire._arrays import Lease, window
 from graphwire._minibatch import Spec
 from graphwire._native import ffi, lib
@@ -40,10 +39,10 @@ class Fetched:
         first."""
         place = self.spec.places[at, kind, name]
         if place not in self._rows:
-            stored = self.spec.stored(self.lease, place)
+            stored = self.spec.form.stored(self.lease, place)
             if at == NODES and stored.nbytes <= COPIED_MAX * len(stored):
                 stored = stored.copy()
-            self._rows[place] = _arrays.public_rows(stored, self.spec.fetches[place][0].dtype, torch)
+            self._rows[place] = self.spec.form.public(stored, place)
         return self._rows[place]
 
     def replace(self, copy: Callable[[torch.Tensor], torch.Tensor]) -> None:
