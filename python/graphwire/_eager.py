@@ -32,7 +32,7 @@ def eager(call: Of) -> Of:
 
 def is_compiling() -> bool:
     """Whether the process uses torch.compile, so that dynamo may trace the code that gets a batch. Optimizers import
-    dynamo, too. A version of torch that does not tell what it compiles for counts as one that compiles."""
+    dynamo, too. Where torch has no list of the backends in use, imported dynamo counts as use."""
     dynamo = sys.modules.get("torch._dynamo.eval_frame")
     backends = getattr(dynamo, "cached_backends", {1: 1})
     return dynamo is not None and any(backend is not None for backend in backends.values())

@@ -8,7 +8,7 @@ Errors: Spec raises TypeError, ValueError (InvalidError) and NotFoundError for a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Union
+from typing import Any, Callable, Union
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from graphwire.weights import Rules, Weight
 _EDGES = Records("struct gw_block_edges", "etype", "dst_count", "edge_count", "indptr", "indices", "edge_ids",
                  "dst_first")
 _INT64 = np.dtype(np.int64)
+View = Callable[[int, Any, Any], np.ndarray]
 _FRONTIERS = {"all": "GW_FRONTIER_ALL", "new": "GW_FRONTIER_NEW"}
 Names = Union[str, Sequence[str], Mapping[Any, Union[str, Sequence[str]]], None]
 
@@ -112,11 +113,12 @@ class Spec:
 
 
 class Form:
-    """Makes the parts of a batch, each when it is asked for. fetches: those of the Spec. wide: indices are int64.
-    wide_rows: rows of uint32 come as int64. A batch keeps this object, which keeps neither the graph nor the seeds."""
+    """Makes the parts of a batch, each when it is asked for. A batch keeps this object, which keeps neither the graph
+    nor the seeds. ntypes, etypes: those of the graph. fetches: those of the Spec. wide: indices are int64. wide_rows:
+    rows of uint32 come as int64."""
 
     def __init__(self, graph: Graph, fetches: list[tuple[Any, str, str, Any]], wide: bool, wide_rows: bool):
-        self._ntypes, self._etypes, self._torch = graph.ntypes, graph.etypes, graph._torch
+        self.ntypes, self.etypes, self.wide, self._torch = graph.ntypes, graph.etypes, wide, graph._torch
         self._ends = [(graph.ntypes[src], graph.ntypes[dst]) for src, dst in graph._ends]
         self._index = np.dtype(np.int64 if wide else np.int32)
         self._places = [(kind, name, at) for _, kind, name, at in fetches]
@@ -126,10 +128,10 @@ class Form:
             self._rows = [(shape, _INT64 if code == lib.GW_UINT32 else dtype)
                           for (shape, dtype), code in zip(self._rows, self._codes)]
 
-    def stored(self, lease: Lease, place: int) -> np.ndarray:
-        """The rows of a fetch, a view of the memory of the lease's gw_minibatch."""
-        mini, (shape, dtype) = lease.minibatch, self._rows[place]
-        return window(lease, mini.rows[place], (mini.row_counts[place], *shape[1:]), dtype)
+    def stored(self, minibatch: Any, place: int, view: View) -> np.ndarray:
+        """The rows of a fetch, a view of the memory of a gw_minibatch. view: of its lease (windows)."""
+        (shape, dtype), address = self._rows[place], int(ffi.cast("uintptr_t", minibatch.rows[place]))
+        return view(address, (minibatch.row_counts[place], *shape[1:]), dtype)
 
     def public(self, rows: np.ndarray, place: int) -> Array:
         """Stored rows of a fetch in the caller's type."""
@@ -138,21 +140,37 @@ class Form:
     def nodes(self, lease: Lease) -> dict[str, Array]:
         """{node type: ids}, copies."""
         mini, view, torch = lease.minibatch, windows(lease), self._torch
-        counts = ffi.unpack(mini.node_counts, len(self._ntypes))
+        counts = ffi.unpack(mini.node_counts, len(self.ntypes))
         return {ntype: _arrays.public(view(ids, count, _INT64).copy(), torch) for ntype, ids, count in zip(
-            self._ntypes, ffi.unpack(ffi.cast("uintptr_t *", mini.nodes), len(counts)), counts)}
+            self.ntypes, _arrays.addresses(mini.nodes, len(counts)), counts)}
 
     def features(self, lease: Lease) -> dict[str, dict[str, Array]]:
         """{node type: {feature: rows}}, views."""
-        found: dict[str, dict[str, Array]] = {ntype: {} for ntype in self._ntypes}
+        found: dict[str, dict[str, Array]] = {ntype: {} for ntype in self.ntypes}
+        mini, view = lease.minibatch, windows(lease)
         for place, (kind, name, at) in enumerate(self._places):
             if at == lib.GW_AT_INPUTS:
-                found[kind][name] = self.public(self.stored(lease, place), place)
+                found[kind][name] = self.public(self.stored(mini, place, view), place)
+        return found
+
+    def edge_rows(self, lease: Lease, copy: bool = False) -> dict[str, dict[str, Array]]:
+        """{edge type: {feature: rows}} of all hops, the seeds' hop first; views, or copies. Types that no block has are
+        left out."""
+        found: dict[str, dict[str, Array]] = {}
+        mini = lease.minibatch
+        asked = [(place, kind, name) for place, (kind, name, at) in enumerate(self._places) if at == lib.GW_AT_EDGES]
+        if asked:
+            view, blocks = windows(lease), [mini.blocks[hop] for hop in range(mini.hops)]
+            there = {self.etypes[block.edges[i].etype] for block in blocks for i in range(block.edges_count)}
+            for place, kind, name in asked:
+                if kind in there:
+                    rows = self.stored(mini, place, view)
+                    found.setdefault(kind, {})[name] = self.public(rows.copy() if copy else rows, place)
         return found
 
     def blocks(self, lease: Lease) -> list[Block]:
         """The blocks of all hops, outermost first, whose arrays are views."""
-        mini, view, names, torch = lease.minibatch, windows(lease), self._ntypes, self._torch
+        mini, view, names, torch = lease.minibatch, windows(lease), self.ntypes, self._torch
         public = (lambda array: array) if torch is None else torch.from_numpy
         blocks = []
         for hop in range(mini.hops):
@@ -160,14 +178,14 @@ class Form:
             src = dict(zip(names, ffi.unpack(block.src_counts, len(names))))
             dst = dict(zip(names, ffi.unpack(block.dst_counts, len(names))))
             for number, rows, count, indptr, indices, ids, first in _EDGES.read(block.edges, block.edges_count):
-                etype, ends = self._etypes[number], self._ends[number]
+                etype, ends = self.etypes[number], self._ends[number]
                 edges[etype] = Edges(etype, ends, (src[ends[0]], rows), (
                     public(view(indptr, rows + 1, _INT64)), public(view(indices, count, self._index)),
                     public(view(ids, count, _INT64))), first)
             blocks.append(Block(src, dst, edges))
-        for place, (kind, name, at) in enumerate(self._places):
-            if at == lib.GW_AT_EDGES:
-                rows, begin = self.public(self.stored(lease, place), place), 0
+        for kind, named in self.edge_rows(lease).items():
+            for name, rows in named.items():
+                begin = 0
                 for some in [block.edges[kind] for block in blocks if kind in block.edges]:
                     some.data[name] = rows[begin:begin + some.num_edges]
                     begin += some.num_edges
@@ -234,7 +252,7 @@ def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
     for place, (_, kind, name, at) in enumerate(spec.fetches):
         if at == lib.GW_AT_SEEDS:
             labels = batch.labels[kind] if spec.several else batch.labels
-            labels[name] = spec.form.public(spec.form.stored(lease, place).copy(), place)
+            labels[name] = spec.form.public(spec.form.stored(mini, place, windows(lease)).copy(), place)
     if is_compiling():
         batch._make()
     return batch
