@@ -37,3 +37,45 @@ bool hops_counts(const struct gw_minibatch *minibatch, uint32_t num_etypes, uint
 	}
 	return false;
 }
+
+static uint64_t count_edges(const struct gw_minibatch *minibatch, uint32_t etype)
+{
+	uint64_t count = 0;
+	for (uint32_t hop = 0; hop < minibatch->hops; hop++) {
+		const struct gw_block_edges *some = edges_of_type(minibatch->blocks[hop], etype);
+		count += some ? some->edge_count : 0;
+	}
+	return count;
+}
+
+static void copy_edges(const struct gw_block_edges *some, bool wide, int64_t *src, int64_t *dst, int64_t *ids)
+{
+	const uint64_t count = some->edge_count;
+	if (!count)
+		return;
+	memcpy(ids, some->edge_ids, count * sizeof(*ids));
+	if (wide)
+		memcpy(src, some->indices, count * sizeof(*src));
+	else
+		for (uint64_t i = 0; i < count; i++)
+			src[i] = ((const int32_t *)some->indices)[i];
+	for (uint64_t row = 0; row < some->dst_count; row++)
+		for (int64_t i = some->indptr[row]; i < some->indptr[row + 1]; i++)
+			dst[i] = (int64_t)(some->dst_first + row);
+}
+
+void hops_edges(const struct gw_minibatch *minibatch, uint32_t num_etypes, bool wide, int64_t *const *ends,
+		int64_t *const *ids)
+{
+	for (uint32_t t = 0; t < num_etypes; t++) {
+		const uint64_t count = count_edges(minibatch, t);
+		uint64_t at = 0;
+		for (uint32_t hop = 0; hop < minibatch->hops; hop++) {
+			const struct gw_block_edges *some = edges_of_type(minibatch->blocks[hop], t);
+			if (!some)
+				continue;
+			copy_edges(some, wide, ends[t] + at, ends[t] + count + at, ids[t] + at);
+			at += some->edge_count;
+		}
+	}
+}

@@ -8,10 +8,11 @@ reads lines
     first N                 measure the time from the loader's constructor to its first batch, N times
 
 and answers each with a JSON object: the seconds, the seconds of waiting for data, the processor's seconds (of this
-process without its child processes), edges a batch, and the bytes of original ids that a batch reads. DIR is the folder
-that setup.sh made. servers=A,B: Graphwire over two hosts. workers=N: PyTorch Geometric's worker processes. ids=graph:
-graphwire.pyg.NeighborLoader without translation. frontier=new: Graphwire's loader draws the edges that PyG draws. DGL's
-role is set by its environment (dgl_two_hosts.sh). Only one worker computes at a time; the others wait for a line.
+process without its child processes), edges a batch, and the bytes of original ids that a batch reads. DIR is the
+folder that setup.sh made. servers=A,B: Graphwire over two hosts. workers=N: PyTorch Geometric's worker processes.
+ids=graph: graphwire.pyg.NeighborLoader without translation. types=N: the kinds of epoch_types.py, which load only.
+frontier=new: Graphwire's loader draws the edges that PyG draws. DGL's role is set by its environment
+(dgl_two_hosts.sh). Only one worker computes at a time; the others wait for a line.
 """
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ import os
 import sys
 import time
 
+import epoch_types
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -236,8 +238,8 @@ def main():
     kind, folder = sys.argv[1:3]
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    system = {"graphwire": Graphwire, "pyg": Pyg, "pyg_loader": PygLoader, "pyg_stores": PygStores, "dgl": Dgl}[kind](
-        folder, **dict(word.split("=", 1) for word in sys.argv[3:]))
+    systems = {"graphwire": Graphwire, "pyg": Pyg, "pyg_loader": PygLoader, "pyg_stores": PygStores, "dgl": Dgl}
+    system = {**systems, **epoch_types.SYSTEMS}[kind](folder, **dict(word.split("=", 1) for word in sys.argv[3:]))
     optimizer = torch.optim.Adam(system.layers.parameters(), 0.003)
     print(json.dumps({"ready": kind, "torch": torch.__version__, "sampler": getattr(system, "sampler", kind)}),
           flush=True)

@@ -141,3 +141,50 @@ def test_layers_refuse_the_blocks(papers, layer):
 def test_another_word(papers):
     with pytest.raises(graphwire.InvalidError, match="frontier is all or new, not 'pyg'"):
         graphwire.sample(papers, {"paper": [1]}, [2], frontier="pyg")
+
+
+def _stores(data):
+    """{type: {attribute: value}}, in order."""
+    return {store._key: dict(store) for store in data.stores}
+
+
+@pytest.mark.parametrize("numpy", [False, True], ids=["torch", "numpy"])
+def test_batches_of_many_types(tmp_path, numpy):
+    """A batch whose blocks nobody has asked for, which C converts, gives the same Data as one whose blocks exist; with
+    labels, rows of nodes and edges, seeds of several types, seeds that repeat, links, and types without an edge. The
+    result owns its memory."""
+    random = np.random.default_rng(6)
+    counts = {f"n{i}": 20 * i for i in range(5)}
+    edges = {(f"n{i % 4 + 1}", f"r{i}", f"n{i // 4 % 4 + 1}"): random.integers(0, 20, (2, 30 * (i % 3)))
+             for i in range(24)}
+    parts = graphwire.partition_graph(
+        edges, "many", 2, tmp_path / "parts", num_nodes=counts, node_features={"n1": {"y": np.arange(20)}},
+        edge_features={etype: {"w": np.arange(some.shape[1])} for etype, some in edges.items()})
+    with graphwire.open(parts, numpy=numpy) as graph:
+        rows = {"features": {"n1": "y"}, "edge_features": {etype: "w" for etype in graph.etypes[3:9]},
+                "frontier": "new"}
+        fanouts = [{etype: 2 for etype in graph.etypes[:20]}, {etype: 3 for etype in graph.etypes[5:]}]
+        makes = [lambda: graphwire.sample(graph, [3, 1], fanouts, ntype="n1", labels="y", index_dtype="int32", **rows),
+                 lambda: graphwire.sample(graph, {"n2": [5, 0], "n4": [1]}, fanouts, **rows),
+                 lambda: graphwire.sample(graph, {"n2": [5, 5], "n4": [1]}, fanouts, **rows),
+                 lambda: graphwire.sample(graph, [], fanouts, ntype="n3", **rows),
+                 lambda: next(iter(graphwire.EdgeLoader(graph, None, fanouts, etype=graph.etypes[1], negatives=2,
+                                                        **{**rows, "features": None})))]
+        named = {"labels": {"y": "target"}}
+        for number, make in enumerate(makes):
+            batch, other = make(), make()
+            assert len(other.blocks) == 2 and "blocks" not in vars(batch)
+            found, expected = (_stores(one.to_pyg(named)) for one in (batch, other))
+            assert ("blocks" in vars(batch)) == (number == 2) and list(found) == list(expected)
+            for kind, store in expected.items():
+                assert list(store) == list(found[kind])
+                for name, value in store.items():
+                    if isinstance(value, torch.Tensor):
+                        assert value.dtype == found[kind][name].dtype and torch.equal(value, found[kind][name])
+                        if name in ("n_id", "e_id", "edge_index", "y", "w"):  # others are the batch's own, as labels
+                            found[kind][name].zero_()
+                    else:
+                        assert value == found[kind][name]
+            again = _stores(batch.to_pyg(named))
+            assert all(torch.equal(value, again[kind][name]) for kind, store in expected.items()
+                       for name, value in store.items() if isinstance(value, torch.Tensor))

@@ -222,3 +222,23 @@ def test_options_reach_pyg(name, monkeypatch):
         assert passed.pop() == (("data", "sampler"), {option: value}) and not passed
     ours("data", "sampler", **options)
     assert passed.pop() == (("data", "sampler"), {})
+
+
+def test_a_compiled_step_over_blocks():
+    """A graphwire.Batch that comes while torch.compile is in use has all its arrays: a step over it has no graph
+    break. An earlier batch makes its arrays when the step asks for them."""
+    import torch._dynamo as dynamo
+
+    def step(batch):
+        ends = [block.only for block in batch.blocks]
+        return sum(some.indices.sum() + some.dst.sum() + some.edge_ids.sum() for some in ends) + sum(
+            ids.sum() for ids in batch.nodes.values())
+
+    dynamo.reset()
+    with from_pyg(DATA) as graph:
+        loader = graphwire.NodeLoader(graph, None, [3, 2], batch_size=50)
+        early, expected = list(loader), [int(step(batch)) for batch in graphwire.NodeLoader(graph, None, [3, 2],
+                                                                                           batch_size=50)]
+        whole, parts = (torch.compile(step, backend="eager", fullgraph=full) for full in (True, False))
+        assert [int(whole(batch)) for batch in graphwire.NodeLoader(graph, None, [3, 2], batch_size=50)] == expected
+        assert [int(parts(batch)) for batch in early] == expected

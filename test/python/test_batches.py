@@ -12,6 +12,7 @@ import graphwire
 import numpy as np
 import pytest
 import torch
+from graphwire._base.native import ffi
 from graphwire._train.batch import _leaves
 
 FEATURES = {"paper": ["feat", "year"], "author": "age"}
@@ -158,6 +159,101 @@ def test_batches_of_another_process(hetero, method):
         for one, other in zip(batches_of(graph).values(), batches, strict=True):
             check_equal(one, other)
         assert torch.equal(around.edge_ids, graph.neighbours([1, 2, 3], "cites").edge_ids)
+
+
+MADE = ["nodes", "blocks", "features"]
+OF_A_PICKLE = {"epoch", "step", "frontier", "seeds", "seed_rows", "nodes", "blocks", "features", "labels", "etypes",
+               "src_rows", "dst_rows", "negative_rows", "true_edges", "edge_type", "_lease"}
+
+
+@pytest.fixture(scope="module")
+def many_types(tmp_path_factory):
+    """Forty edge types between seven node types, some of which have no edges or no nodes."""
+    random, counts = np.random.default_rng(3), {f"n{i}": 30 * i for i in range(7)}
+    edges, rows = {}, {}
+    for number in range(40):
+        ends = random.integers(0, 7, 2)
+        amount = int(random.integers(0, 4)) * 40 * bool(ends.all())
+        edges[f"n{ends[0]}", f"r{number}", f"n{ends[1]}"] = np.stack(
+            [random.integers(0, max(30 * end, 1), amount) for end in ends])
+    for etype, some in edges.items():
+        rows[etype] = {"w": np.arange(some.shape[1], dtype=np.float32), "b": np.arange(some.shape[1]) % 200 > 9}
+    return graphwire.partition_graph(
+        edges, "many", 2, tmp_path_factory.mktemp("many") / "parts", num_nodes=counts, edge_features=rows,
+        node_features={kind: {"x": random.random((counts[kind], 2)), "u": np.arange(counts[kind], dtype=np.uint16)}
+                       for kind in ("n2", "n5")})
+
+
+def read(pointer, count, dtype):
+    """A copy of memory, read field by field."""
+    return np.frombuffer(bytes(ffi.buffer(ffi.cast("char *", pointer), count * np.dtype(dtype).itemsize)), dtype)
+
+
+def check_against_memory(graph, batch, minibatch, index):
+    for number, ntype in enumerate(graph.ntypes):
+        assert same(read(minibatch.nodes[number], minibatch.node_counts[number], np.int64),
+                    np.asarray(batch.nodes[ntype]))
+    for hop, block in enumerate(reversed(batch.blocks)):
+        there = minibatch.blocks[hop]
+        assert list(block.num_src.values()) == [there.src_counts[i] for i in range(len(graph.ntypes))]
+        assert list(block.num_dst.values()) == [there.dst_counts[i] for i in range(len(graph.ntypes))]
+        assert list(block.edges) == [graph.etypes[there.edges[i].etype] for i in range(there.edges_count)]
+        for number, edges in enumerate(block.edges.values()):
+            some = there.edges[number]
+            assert (edges.src_type, edges.dst_type) == graph.ends(edges.etype)
+            assert (edges.num_src, edges.num_dst, edges.dst_first) == (
+                block.num_src[edges.src_type], some.dst_count, some.dst_first)
+            for array, pointer, count, dtype in ((edges.indptr, some.indptr, some.dst_count + 1, np.int64),
+                                                 (edges.indices, some.indices, some.edge_count, index),
+                                                 (edges.edge_ids, some.edge_ids, some.edge_count, np.int64)):
+                assert same(np.asarray(array), read(pointer, count, dtype))
+
+
+@pytest.mark.parametrize("numpy", [False, True], ids=["torch", "numpy"])
+def test_attributes_are_made_when_they_are_asked_for(many_types, numpy):
+    """In any order, by a copy first, of a closed graph: the arrays are those of the library's memory. What is asked for
+    twice is one object."""
+    random = np.random.default_rng(5)
+    graph = graphwire.open(many_types, numpy=numpy)
+    for turn in range(12):
+        options = {"frontier": ["all", "new"][turn % 2], "index_dtype": ["int64", "int32"][turn // 2 % 2]}
+        edges = {graph.etypes[i]: ["w", "b"] for i in random.choice(40, 5, replace=False)}
+        batch = graphwire.sample(graph, {"n3": random.integers(0, 90, 20), "n6": [turn]}, [3, 2], seed=turn,
+                                 features={"n2": ["x", "u"], "n5": "x"}, edge_features=edges, **options)
+        count, again = batch.num_edges, pickle.loads(pickle.dumps(batch)) if turn % 4 == 3 else None
+        for name in random.permutation(MADE):
+            assert name not in vars(batch) or again is not None
+            assert getattr(batch, name) is getattr(batch, name)
+        assert count == batch.num_edges == sum(block.num_edges for block in batch.blocks)
+        check_against_memory(graph, batch, batch._lease.minibatch, options["index_dtype"])
+        for ntype, rows in batch.features.items():
+            assert list(rows) == {"n2": ["x", "u"], "n5": ["x"]}.get(ntype, [])
+            assert all(same(np.asarray(some), np.asarray(graph.feature(name, ntype)[batch.nodes[ntype]]))
+                       for name, some in rows.items())
+        for some in (some for block in batch.blocks for some in block.edges.values()):
+            assert list(some.data) == edges.get(some.etype, [])
+            assert all(same(np.asarray(rows), np.asarray(graph.feature(name, etype=some.etype)[some.edge_ids]))
+                       for name, rows in some.data.items())
+        check_equal(batch, pickle.loads(pickle.dumps(batch)) if again is None else again)
+        assert batch.__getstate__().keys() == OF_A_PICKLE
+    last = graphwire.sample(graph, {"n3": [4, 5]}, [2])
+    lease, nodes = weakref.ref(last._lease), last.nodes["n3"]
+    graph.close()
+    assert len(last.blocks) == 1 and list(nodes[:2]) == [4, 5]
+    blocks = last.blocks
+    del last
+    assert lease() is not None
+    del blocks
+    assert lease() is None
+
+
+def test_what_nobody_asks_for_ends_with_the_batch(many_types):
+    with graphwire.open(many_types) as graph:
+        loader = graphwire.NodeLoader(graph, None, [2, 2], ntype="n3", batch_size=9)
+        leases = [weakref.ref(batch._lease) for batch in loader]
+        assert len(leases) == 10 and not any(lease() for lease in leases[:-1])
+        for batch in loader:
+            assert batch.num_edges and not vars(batch).keys() & set(MADE)
 
 
 def _sent(batch, pipe):

@@ -28,3 +28,11 @@ def eager(call: Of) -> Of:
 
     run._torchdynamo_disable = True  # type: ignore[attr-defined] # a compiled function calls it, and does not inline it
     return cast(Of, run)
+
+
+def is_compiling() -> bool:
+    """Whether the process uses torch.compile, so that dynamo may trace the code that gets a batch. Optimizers import
+    dynamo, too. Where torch has no list of the backends in use, imported dynamo counts as use."""
+    dynamo = sys.modules.get("torch._dynamo.eval_frame")
+    backends = getattr(dynamo, "cached_backends", {1: 1})
+    return dynamo is not None and any(backend is not None for backend in backends.values())

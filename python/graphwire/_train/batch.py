@@ -13,12 +13,14 @@ subgraph, whose edges are those of all blocks: edge_index has the same row numbe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, Callable, ClassVar
 
 import numpy as np
 
 from graphwire._base import arrays as _arrays
 from graphwire._base.arrays import Array, Lease
+from graphwire._base.eager import eager
 from graphwire._base.keywords import keywords
 from graphwire._base.native import lib
 
@@ -210,14 +212,15 @@ class Batch:
 
     __module__ = "graphwire.batch"
 
+    _form: Any = None
     _converter: ClassVar[Callable[[Batch, Any], Any]]  # to_pyg() calls it; graphwire/__init__.py sets it
 
     def __init__(self, seeds: Any, seed_rows: Any, nodes: dict[str, Array], blocks: list[Block],
                  features: dict[str, dict[str, Array]], labels: dict[str, Any]):
         self.epoch = self.step = 0
         self.frontier = "all"
-        self.seeds, self.seed_rows, self.nodes, self.blocks = seeds, seed_rows, nodes, blocks
-        self.features, self.labels = features, labels
+        self.seeds, self.seed_rows, self.labels = seeds, seed_rows, labels
+        self.nodes, self.blocks, self.features = nodes, blocks, features
         self.etypes: list[str] = []
         self.src_rows: Array = None
         self.dst_rows: Array = None
@@ -226,8 +229,38 @@ class Batch:
         self.edge_type: str | None = None
         self._lease: Lease | None = None
 
+    @classmethod
+    def _of_lease(cls, lease: Lease, form: Any, seeds: Any, seed_rows: Any) -> Batch:
+        """The batch of a lease's gw_minibatch, whose nodes, blocks and features `form` makes when they are asked for: a
+        batch of many types has hundreds of arrays. form: a graphwire._train.minibatch.Form."""
+        batch = cls(seeds, seed_rows, {}, [], {}, {})
+        del batch.nodes, batch.blocks, batch.features
+        batch._lease, batch._form = lease, form
+        return batch
+
+    def _make(self) -> dict[str, Any]:
+        """Makes all attributes that are not made yet, and returns the attributes."""
+        return {**self.__dict__, "nodes": self.nodes, "blocks": self.blocks, "features": self.features}
+
+    @cached_property
+    @eager
+    def nodes(self) -> dict[str, Array]:
+        return self._form.nodes(self._lease)
+
+    @cached_property
+    @eager
+    def blocks(self) -> list[Block]:
+        return self._form.blocks(self._lease)
+
+    @cached_property
+    @eager
+    def features(self) -> dict[str, dict[str, Array]]:
+        return self._form.features(self._lease)
+
     @property
     def num_edges(self) -> int:
+        if self._lease is not None and "blocks" not in self.__dict__:
+            return int(self._lease.minibatch.edge_count)
         return sum(block.num_edges for block in self.blocks)
 
     @property
@@ -261,7 +294,7 @@ class Batch:
         return int(lib.gw_minibatch_digest(self._lease.minibatch))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lease": None}
+        return {name: value for name, value in self._make().items() if name != "_form"} | {"_lease": None}
 
     def _changed(self, change: Change) -> Batch:
         changed = Batch(_of(self.seeds, change), _of(self.seed_rows, change), _each(self.nodes, change),

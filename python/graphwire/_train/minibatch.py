@@ -8,13 +8,14 @@ Errors: Spec raises TypeError, ValueError (InvalidError) and NotFoundError for a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Union
+from typing import Any, Callable, Union
 
 import numpy as np
 
 from graphwire._base import arrays as _arrays
 from graphwire._base import checks
-from graphwire._base.arrays import Array, Lease, window
+from graphwire._base.arrays import Array, Lease, Records, window, windows
+from graphwire._base.eager import is_compiling
 from graphwire._base.native import ffi, lib
 from graphwire._graph.fanouts import Fanouts, hops_of
 from graphwire._graph.graph import Graph
@@ -23,6 +24,10 @@ from graphwire._graph.weights import Rules, Weight
 from graphwire._train.batch import Batch, Block, Edges
 from graphwire._train.seeds import EdgeSeeds, NodeSeeds
 
+_EDGES = Records("struct gw_block_edges", "etype", "dst_count", "edge_count", "indptr", "indices", "edge_ids",
+                 "dst_first")
+_INT64 = np.dtype(np.int64)
+View = Callable[[int, Any, Any], np.ndarray]
 _FRONTIERS = {"all": "GW_FRONTIER_ALL", "new": "GW_FRONTIER_NEW"}
 Names = Union[str, Sequence[str], Mapping[Any, Union[str, Sequence[str]]], None]
 
@@ -45,8 +50,8 @@ def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any)
 class Spec:
     """What each mini-batch consists of. pointer: the gw_sample_spec; fetches: (gw_tensor, type, feature, place) of each
     feature, in the order of gw_minibatch.rows; places: {(place, type, feature): index among fetches}; several: the
-    seeds are given by type; wide: indices are int64. for_pyg: the library lists the edges of all hops, and rows of
-    uint32 come as int64.
+    seeds are given by type; form: makes the parts of a Batch. for_pyg: the library lists the edges of all hops, and
+    rows of uint32 come as int64.
 
     The object owns all memory that the gw_sample_spec points to.
     """
@@ -58,7 +63,7 @@ class Spec:
         checks.choice("index_dtype", index_dtype, ("int32", "int64"))
         hops, replace = hops_of(graph, fanouts), checks.flag("replace", replace)
         self.frontier = checks.choice("frontier", frontier, _FRONTIERS)
-        self.wide, self._wide_rows = index_dtype == "int64", for_pyg
+        wide = index_dtype == "int64"
         self.edges = edges  # the gw_sample_spec points into it
         if held_out is not None and not isinstance(held_out, HeldOut):
             raise TypeError(f"held_out is a graphwire.HeldOut, not {held_out!r}")
@@ -78,24 +83,17 @@ class Spec:
             feature = graph.feature(name, etype=kind) if of_edges else graph.feature(name, kind)
             self.fetches.append((feature.pointer(), kind, name, at))
         self.places = {(at, kind, name): place for place, (_, kind, name, at) in enumerate(self.fetches)}
+        self.form = Form(graph, self.fetches, wide, for_pyg)
         self._fetches = ffi.new("struct gw_fetch[]", [
             {"tensor": tensor, "at": at} for tensor, _, _, at in self.fetches])
         self.pointer = ffi.new("struct gw_sample_spec *", {
             "ntype": nodes.types[0] if nodes is not None else 0, "hops": len(hops), "fanouts": self._counts,
-            "replace": replace, "wide_indices": self.wide, "fetch_count": len(self.fetches), "fetches": self._fetches,
+            "replace": replace, "wide_indices": wide, "fetch_count": len(self.fetches), "fetches": self._fetches,
             "rules": self._rules.pointer, "frontier": getattr(lib, _FRONTIERS[self.frontier]),
             "held_out": ffi.NULL if held_out is None else held_out.pointer,
             "sampled_edges": for_pyg, "wide_rows": for_pyg,
             "edges": ffi.NULL if edges is None else edges.pointer,
             "edge_type_count": len(edges.types) if edges is not None and edges.several else 0})
-
-    def stored(self, lease: Lease, place: int) -> np.ndarray:
-        """The rows of a fetch, a view of the memory of the lease's gw_minibatch."""
-        tensor, mini = self.fetches[place][0], lease.minibatch
-        shape, dtype = _arrays.stored_rows(tensor, mini.row_counts[place])
-        if self._wide_rows and tensor.dtype == lib.GW_UINT32:
-            dtype = np.dtype(np.int64)
-        return window(lease, mini.rows[place], shape, dtype)
 
     @staticmethod
     def _labels(graph: Graph, labels: Names, nodes: NodeSeeds | None,
@@ -115,28 +113,84 @@ class Spec:
         return [(kind, name, lib.GW_AT_SEEDS) for kind, name in _names(graph, labels, kinds, "labels", place)]
 
 
-def _blocks(graph: Graph, lease: Lease, spec: Spec) -> list[Block]:
-    """The blocks of all hops, outermost first. Their arrays are views of the library's memory."""
-    mini, torch = lease.minibatch, graph._torch
-    index = np.dtype(np.int64 if spec.wide else np.int32)
-    blocks = []
-    for hop in range(mini.hops):
-        block = mini.blocks[hop][0]
-        src = {ntype: int(block.src_counts[i]) for i, ntype in enumerate(graph.ntypes)}
-        dst = {ntype: int(block.dst_counts[i]) for i, ntype in enumerate(graph.ntypes)}
-        edges = {}
-        for i in range(block.edges_count):
-            some = block.edges[i]
-            etype, count = graph.etypes[some.etype], int(some.edge_count)
-            ends = tuple(graph.ntypes[end] for end in graph._ends[some.etype])
-            arrays = (window(lease, some.indptr, (int(some.dst_count) + 1,), np.int64),
-                      window(lease, some.indices, (count,), index),
-                      window(lease, some.edge_ids, (count,), np.int64))
-            edges[etype] = Edges(etype, (ends[0], ends[1]), (src[ends[0]], int(some.dst_count)), (
-                _arrays.public(arrays[0], torch), _arrays.public(arrays[1], torch), _arrays.public(arrays[2], torch)),
-                int(some.dst_first))
-        blocks.append(Block(src, dst, edges))
-    return blocks[::-1]
+class Form:
+    """Makes the parts of a batch, each when it is asked for. A batch keeps this object, which keeps neither the graph
+    nor the seeds. ntypes, etypes: those of the graph. fetches: those of the Spec. wide: indices are int64. wide_rows:
+    rows of uint32 come as int64."""
+
+    def __init__(self, graph: Graph, fetches: list[tuple[Any, str, str, Any]], wide: bool, wide_rows: bool):
+        self.ntypes, self.etypes, self.wide, self._torch = graph.ntypes, graph.etypes, wide, graph._torch
+        self._ends = [(graph.ntypes[src], graph.ntypes[dst]) for src, dst in graph._ends]
+        self._index = np.dtype(np.int64 if wide else np.int32)
+        self._places = [(kind, name, at) for _, kind, name, at in fetches]
+        self._codes = [int(tensor.dtype) for tensor, *_ in fetches]
+        self._rows = [_arrays.stored_rows(tensor, 0) for tensor, *_ in fetches]
+        if wide_rows:
+            self._rows = [(shape, _INT64 if code == lib.GW_UINT32 else dtype)
+                          for (shape, dtype), code in zip(self._rows, self._codes)]
+
+    def stored(self, minibatch: Any, place: int, view: View) -> np.ndarray:
+        """The rows of a fetch, a view of the memory of a gw_minibatch. view: of its lease (windows)."""
+        (shape, dtype), address = self._rows[place], int(ffi.cast("uintptr_t", minibatch.rows[place]))
+        return view(address, (minibatch.row_counts[place], *shape[1:]), dtype)
+
+    def public(self, rows: np.ndarray, place: int) -> Array:
+        """Stored rows of a fetch in the caller's type."""
+        return _arrays.public_rows(rows, self._codes[place], self._torch)
+
+    def nodes(self, lease: Lease) -> dict[str, Array]:
+        """{node type: ids}, copies."""
+        mini, view, torch = lease.minibatch, windows(lease), self._torch
+        counts = ffi.unpack(mini.node_counts, len(self.ntypes))
+        return {ntype: _arrays.public(view(ids, count, _INT64).copy(), torch) for ntype, ids, count in zip(
+            self.ntypes, _arrays.addresses(mini.nodes, len(counts)), counts)}
+
+    def features(self, lease: Lease) -> dict[str, dict[str, Array]]:
+        """{node type: {feature: rows}}, views."""
+        found: dict[str, dict[str, Array]] = {ntype: {} for ntype in self.ntypes}
+        mini, view = lease.minibatch, windows(lease)
+        for place, (kind, name, at) in enumerate(self._places):
+            if at == lib.GW_AT_INPUTS:
+                found[kind][name] = self.public(self.stored(mini, place, view), place)
+        return found
+
+    def edge_rows(self, lease: Lease, copy: bool = False) -> dict[str, dict[str, Array]]:
+        """{edge type: {feature: rows}} of all hops, the seeds' hop first; views, or copies. Types that no block has are
+        left out."""
+        found: dict[str, dict[str, Array]] = {}
+        mini = lease.minibatch
+        asked = [(place, kind, name) for place, (kind, name, at) in enumerate(self._places) if at == lib.GW_AT_EDGES]
+        if asked:
+            view, blocks = windows(lease), [mini.blocks[hop] for hop in range(mini.hops)]
+            there = {self.etypes[block.edges[i].etype] for block in blocks for i in range(block.edges_count)}
+            for place, kind, name in asked:
+                if kind in there:
+                    rows = self.stored(mini, place, view)
+                    found.setdefault(kind, {})[name] = self.public(rows.copy() if copy else rows, place)
+        return found
+
+    def blocks(self, lease: Lease) -> list[Block]:
+        """The blocks of all hops, outermost first, whose arrays are views."""
+        mini, view, names, torch = lease.minibatch, windows(lease), self.ntypes, self._torch
+        public = (lambda array: array) if torch is None else torch.from_numpy
+        blocks = []
+        for hop in range(mini.hops):
+            block, edges = mini.blocks[hop], {}
+            src = dict(zip(names, ffi.unpack(block.src_counts, len(names))))
+            dst = dict(zip(names, ffi.unpack(block.dst_counts, len(names))))
+            for number, rows, count, indptr, indices, ids, first in _EDGES.read(block.edges, block.edges_count):
+                etype, ends = self.etypes[number], self._ends[number]
+                edges[etype] = Edges(etype, ends, (src[ends[0]], rows), (
+                    public(view(indptr, rows + 1, _INT64)), public(view(indices, count, self._index)),
+                    public(view(ids, count, _INT64))), first)
+            blocks.append(Block(src, dst, edges))
+        for kind, named in self.edge_rows(lease).items():
+            for name, rows in named.items():
+                begin = 0
+                for some in [block.edges[kind] for block in blocks if kind in block.edges]:
+                    some.data[name] = rows[begin:begin + some.num_edges]
+                    begin += some.num_edges
+        return blocks[::-1]
 
 
 def _ids(pointer: Any, count: int, torch: Any) -> Array:
@@ -184,31 +238,22 @@ def _add_edges(batch: Batch, graph: Graph, lease: Lease, spec: Spec) -> None:
 
 
 def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
-    """Makes the Batch of the lease's gw_minibatch. Feature rows and blocks are views of its memory; the rest is copied.
-    """
-    mini, torch = lease.minibatch, graph._torch
-    nodes = {ntype: _ids(mini.nodes[i], int(mini.node_counts[i]), torch) for i, ntype in enumerate(graph.ntypes)}
+    """The Batch of the lease's gw_minibatch. Feature rows and blocks are views of its memory; the rest is copied.
+    Nodes, blocks and features are made when they are asked for; if torch.compile is in use, now, because dynamo cannot
+    trace how they are made."""
+    mini = lease.minibatch
     seeds, seed_rows = _seeds(graph, lease, spec) if spec.edges is None else (None, None)
-    batch = Batch(seeds, seed_rows, nodes, _blocks(graph, lease, spec), {ntype: {} for ntype in graph.ntypes}, {})
+    batch = Batch._of_lease(lease, spec.form, seeds, seed_rows)
     if spec.edges is not None:
         _add_edges(batch, graph, lease, spec)
     if spec.several:
         batch.labels = {kind: {} for kind in batch.seeds}
-    batch._lease, batch.frontier, batch.etypes = lease, spec.frontier, graph.etypes
+    batch.frontier, batch.etypes = spec.frontier, graph.etypes
     batch.epoch, batch.step = int(mini.epoch), int(mini.step)
-    for i, (tensor, kind, name, at) in enumerate(spec.fetches):
+    for place, (_, kind, name, at) in enumerate(spec.fetches):
         if at == lib.GW_AT_SEEDS:
             labels = batch.labels[kind] if spec.several else batch.labels
-            labels[name] = _arrays.public_rows(spec.stored(lease, i).copy(), tensor.dtype, torch)
-            continue
-        rows = spec.stored(lease, i)
-        if at == lib.GW_AT_INPUTS:
-            batch.features[kind][name] = _arrays.public_rows(rows, tensor.dtype, torch)
-            continue
-        whole, begin = _arrays.public_rows(rows, tensor.dtype, torch), 0
-        for block in reversed(batch.blocks):  # the rows are in the order of sampling: the seeds' hop first
-            if kind in block.edges:
-                edges = block.edges[kind]
-                edges.data[name] = whole[begin:begin + edges.num_edges]
-                begin += edges.num_edges
+            labels[name] = spec.form.public(spec.form.stored(mini, place, windows(lease)).copy(), place)
+    if is_compiling():
+        batch._make()
     return batch

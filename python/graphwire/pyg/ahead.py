@@ -31,6 +31,7 @@ from graphwire._train.seeds import NodeSeeds
 from graphwire.pyg import pinned
 from graphwire.pyg.draws import Draws
 from graphwire.pyg.fetched import Fetched, pointer
+from graphwire.pyg.names import fill
 from graphwire.pyg.orders import index_batches
 from graphwire.pyg.sampled import Output, Sampled
 from graphwire.pyg.sampler import NeighborSampler
@@ -267,23 +268,22 @@ class SamplesAhead(DataLoader):
     def _add_sampled(self, data: Any, out: Output) -> None:
         """Adds what PyG adds to every batch. Attributes that the user's data has already stay."""
         typed = isinstance(out.node, dict)
-        for kind, ids in (out.node if typed else {None: out.node}).items():
-            store = store_of(data, kind)
-            if "n_id" not in store:
-                store["n_id"] = ids
-        for kind, ids in (out.edge if typed else {None: out.edge}).items():
-            store = store_of(data, kind)
-            if ids is not None and "e_id" not in store:  # to_bidirectional drops ids of types
-                store["e_id"] = ids
+        for of, own, called in (("node", "n_id", "num_sampled_nodes"), ("edge", "e_id", "num_sampled_edges")):
+            given, counts = getattr(out, of), getattr(out, called)
+            if not typed:
+                given, counts = {None: given}, {None: counts}
+            counts = counts or {}
+            for kind, ids in given.items():
+                store, some = store_of(data, kind), counts.get(kind)
+                values = {} if ids is None or own in store else {own: ids}  # to_bidirectional drops ids of types
+                fill(store, values if some is None else {**values, called: some})
+            for kind, some in counts.items():
+                if some is None or kind not in given:
+                    store_of(data, kind)[called] = some
         if typed:
             data.set_value_dict("batch", out.batch)
         elif out.batch is not None or self._source.in_memory:  # None removes that of the data, as in PyG
             data.batch = out.batch
-        for name in ("num_sampled_nodes", "num_sampled_edges"):
-            if not typed:
-                store_of(data, None)[name] = getattr(out, name)
-            elif getattr(out, name) is not None:
-                data.set_value_dict(name, getattr(out, name))
         if out.orig_row is not None and out.orig_col is not None:
             for kind in out.orig_row if typed else (None,):
                 row, col = (out.orig_row[kind], out.orig_col[kind]) if typed else (out.orig_row, out.orig_col)

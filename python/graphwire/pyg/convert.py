@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Callable, Union
+from typing import Any, Union
 
 import torch
 from torch_geometric.data import Data, HeteroData
@@ -20,70 +20,59 @@ from graphwire._base.scratch import Scratch
 from graphwire._files.partition import partition_graph
 from graphwire._graph.graph import Graph
 from graphwire._graph.graph import open as open_graph
-from graphwire._train.batch import Batch, Edges
-from graphwire.pyg.names import Attributes, Names
+from graphwire._train.batch import Batch
+from graphwire.pyg.names import Attributes, Names, fill
 from graphwire.pyg.rows import stacked
-from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
+from graphwire.pyg.subgraph import Drawn, Subgraph, triple
 
 
 @keywords
 def to_pyg(batch: Batch, attributes: Attributes | None = None) -> Union[Data, HeteroData]:
     """Converts a mini-batch. Batch.to_pyg documents the arguments, the result and the errors."""
-    found = Subgraph(batch, _seed_rows(batch), batch.etypes)
+    drawn = Drawn.of(batch)
+    seed_rows = _seed_rows(batch, drawn)
+    found = drawn or Subgraph(batch, seed_rows, batch.etypes)
     hetero = len(found.num_nodes) > 1 or len(found.ends) > 1
     data: Any = HeteroData() if hetero else Data()
     names = Names(attributes, data)
-    for ntype in found.num_nodes:
-        _node_store(data[ntype] if hetero else data, found, ntype, names)
-    for etype in found.ends:
-        _edge_store(data[etype] if hetero else data, found, etype, names)
-    _add_seeds(data, batch, found, hetero, names)
+    for ntype, counts in found.num_nodes.items():
+        store = data.get_node_store(ntype) if hetero else data
+        fill(store, {"num_nodes": sum(counts), "n_id": found.nodes(ntype), "num_sampled_nodes": counts})
+        for name, rows in batch.features.get(ntype, {}).items():
+            names.put(store, "features", name, found.node_rows(ntype, rows))
+    for etype, ends in found.ends.items():
+        store = data.get_edge_store(*etype) if hetero else data
+        fill(store, {"edge_index": ends, "e_id": found.edges(etype), "num_sampled_edges": found.num_edges[etype]})
+        for name, rows in found.features_of_edges(etype):
+            names.put(store, "edge_features", name, rows)
+    _add_seeds(data, batch, seed_rows, hetero, names)
     return data
 
 
-def _seed_rows(batch: Batch) -> dict[str, torch.Tensor]:
+def _seed_rows(batch: Batch, drawn: Drawn | None) -> dict[str, torch.Tensor]:
     """The rows of seed nodes, {node type: [seeds]}; {} for a batch of edges."""
     if batch.seed_rows is None:
         return {}
     if isinstance(batch.seed_rows, dict):
         return batch.seed_rows
-    ends = [ntype for ntype, count in batch.blocks[-1].num_dst.items() if count]
+    counts = batch.blocks[-1].num_dst if drawn is None else {ntype: some[0] for ntype, some in drawn.num_nodes.items()}
+    ends = [ntype for ntype, count in counts.items() if count]
     return {ends[0]: batch.seed_rows} if ends else {}
 
 
-def _node_store(store: Any, found: Subgraph, ntype: str, names: Names) -> None:
-    store.num_nodes, store.n_id = sum(found.num_nodes[ntype]), found.nodes(ntype)
-    store.num_sampled_nodes = found.num_nodes[ntype]
-    for name, rows in found.batch.features.get(ntype, {}).items():
-        names.put(store, "features", name, found.node_rows(ntype, rows))
-
-
-def _edge_store(store: Any, found: Subgraph, etype: EdgeType, names: Names) -> None:
-    store.edge_index = found.ends[etype]
-    store.e_id = found.edge_rows(etype, lambda edges: edges.edge_ids)
-    store.num_sampled_edges = found.num_edges[etype]
-    edges = [block.edges[":".join(etype)] for block in found.batch.blocks if ":".join(etype) in block.edges]
-    for name in dict.fromkeys(name for some in edges for name in some.data):
-        names.put(store, "edge_features", name, found.edge_rows(etype, _column(name)))
-
-
-def _column(name: str) -> Callable[[Edges], Any]:
-    return lambda edges: edges.data[name]
-
-
-def _add_seeds(data: Any, batch: Batch, found: Subgraph, hetero: bool, names: Names) -> None:
+def _add_seeds(data: Any, batch: Batch, seed_rows: Mapping[str, Any], hetero: bool, names: Names) -> None:
     if batch.seed_rows is None:
-        _add_links(data, batch, found, hetero, names)
+        _add_links(data, batch, hetero, names)
         return
     several = isinstance(batch.seed_rows, dict)
-    for ntype, rows in _seed_rows(batch).items():
+    for ntype, rows in seed_rows.items():
         store = data[ntype] if hetero else data
         store.batch_size = len(rows)
         for name, labels in (batch.labels[ntype] if several else batch.labels).items():
             names.put(store, "labels", name, torch.as_tensor(labels))
 
 
-def _add_links(data: Any, batch: Batch, found: Subgraph, hetero: bool, names: Names) -> None:
+def _add_links(data: Any, batch: Batch, hetero: bool, names: Names) -> None:
     """Adds the ends of seed edges under LinkLoader's names. The ends' rows are the same in the batch and in Data."""
     parts: tuple[Any, ...] = (batch.seeds, batch.src_rows, batch.dst_rows, batch.negative_rows, batch.labels)
     if batch.edge_type is not None:

@@ -12,8 +12,7 @@ from typing import Any, Callable
 import numpy as np
 import torch
 
-from graphwire._base import arrays as _arrays
-from graphwire._base.arrays import Lease, window
+from graphwire._base.arrays import Lease, Records, addresses, windows
 from graphwire._base.native import ffi, lib
 from graphwire._train.minibatch import Spec
 
@@ -21,6 +20,8 @@ ORIGINAL = "orig_id"
 NODES, EDGES = lib.GW_AT_INPUTS, lib.GW_AT_EDGES
 COPIED_MAX = 16  # bytes of a row of nodes that is copied
 _NOTHING = ffi.new("int64_t *")
+_INT64 = np.dtype(np.int64)
+_SAMPLED = Records("struct gw_sampled_edges", "count", "src", "ids")
 
 
 def pointer(ids: torch.Tensor) -> Any:
@@ -33,6 +34,7 @@ class Fetched:
 
     def __init__(self, lease: Lease, spec: Spec):
         self.lease, self.spec = lease, spec
+        self._view = windows(lease)
         self._rows: dict[int, torch.Tensor] = {}
 
     def rows(self, at: int, kind: str, name: str) -> torch.Tensor:
@@ -40,10 +42,10 @@ class Fetched:
         first."""
         place = self.spec.places[at, kind, name]
         if place not in self._rows:
-            stored = self.spec.stored(self.lease, place)
+            stored = self.spec.form.stored(self.lease.minibatch, place, self._view)
             if at == NODES and stored.nbytes <= COPIED_MAX * len(stored):
                 stored = stored.copy()
-            self._rows[place] = _arrays.public_rows(stored, self.spec.fetches[place][0].dtype, torch)
+            self._rows[place] = self.spec.form.public(stored, place)
         return self._rows[place]
 
     def replace(self, copy: Callable[[torch.Tensor], torch.Tensor]) -> None:
@@ -52,17 +54,15 @@ class Fetched:
             if name != ORIGINAL:
                 self._rows[place] = copy(self.rows(at, kind, name))
 
-    def nodes(self, number: int) -> torch.Tensor:
-        """The graph's ids of the nodes of a type, a copy."""
-        mini = self.lease.minibatch
-        return torch.from_numpy(window(self.lease, mini.nodes[number], (mini.node_counts[number],), np.int64).copy())
+    def nodes(self) -> list[torch.Tensor]:
+        """The graph's ids of the nodes of each type, copies."""
+        mini, count = self.lease.minibatch, len(self.spec.form.ntypes)
+        return [torch.from_numpy(self._view(ids, length, _INT64).copy()) for ids, length in zip(
+            addresses(mini.nodes, count), ffi.unpack(mini.node_counts, count))]
 
-    def ends(self, number: int) -> torch.Tensor:
-        """The rows of the ends of the edges of a type, [2, edges], the seeds' hop first."""
-        edges = self.lease.minibatch.sampled[number]
-        return torch.from_numpy(window(self.lease, edges.src, (2, edges.count), np.int64))
-
-    def edges(self, number: int) -> torch.Tensor:
-        """The graph's ids of the edges of a type."""
-        edges = self.lease.minibatch.sampled[number]
-        return torch.from_numpy(window(self.lease, edges.ids, (edges.count,), np.int64))
+    def edges(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """For each edge type the rows of its edges' ends, [2, edges], the seeds' hop first, and the graph's ids of the
+        edges."""
+        view, tensor = self._view, torch.from_numpy
+        return [(tensor(view(src, (2, count), _INT64)), tensor(view(ids, count, _INT64)))
+                for count, src, ids in _SAMPLED.read(self.lease.minibatch.sampled, len(self.spec.form.etypes))]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Union
 
 import torch
+from torch_geometric.data.storage import BaseStorage
 
 Attributes = Mapping[str, Union[str, Mapping[str, str]]]  # {feature: its name}, {kind: {feature: its name}}, or both
 _KINDS = {"features": "node feature", "edge_features": "edge feature", "labels": "label"}
@@ -32,6 +33,17 @@ def as_attribute(data: Any, store: Any, name: str, rows: torch.Tensor) -> torch.
     one for names such as "u_index"."""
     axis = data.__cat_dim__(name, rows, store) if rows.dim() > 1 else 0
     return rows.movedim(0, axis).contiguous() if isinstance(axis, int) and axis else rows
+
+
+def fill(store: Any, values: Mapping[str, Any]) -> None:
+    """Sets attributes of a store, or of Data, none of which is None. PyG takes as long for three attributes of a store
+    as for the store, most of it to look at what the store has cached of the attributes: a new store has cached nothing.
+    """
+    if isinstance(store, BaseStorage) and "_cached_attr" not in vars(store):
+        store._mapping.update(values)
+    else:
+        for name, value in values.items():
+            setattr(store, name, value)
 
 
 class Names:

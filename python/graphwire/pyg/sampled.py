@@ -13,28 +13,12 @@ from typing import Any, Union
 import torch
 from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
 
-from graphwire._base.native import ffi, lib
-from graphwire._graph.graph import Graph
 from graphwire._train.minibatch import make_batch
 from graphwire.pyg.fetched import EDGES, NODES, ORIGINAL, Fetched
 from graphwire.pyg.original_ids import OriginalIds
-from graphwire.pyg.subgraph import Subgraph, triple
+from graphwire.pyg.subgraph import EdgeType, Hops, Subgraph, triple
 
 Output = Union[SamplerOutput, HeteroSamplerOutput]
-
-
-class _Hops:
-    """The number of nodes and edges that each hop has added: nodes[ntype], the seeds first; edges[etype].
-    repeats: whether a seed repeats."""
-
-    def __init__(self, graph: Graph, minibatch: Any):
-        hops, ntypes, etypes = minibatch.hops, graph.ntypes, graph.etypes
-        of_nodes = ffi.new("uint64_t[]", len(ntypes) * (hops + 1))
-        of_edges = ffi.new("uint64_t[]", len(etypes) * hops)
-        self.repeats = lib.hops_counts(minibatch, len(etypes), of_nodes, of_edges)
-        nodes, edges = ffi.unpack(of_nodes, len(of_nodes)), ffi.unpack(of_edges, len(of_edges))
-        self.nodes = {ntype: nodes[i * (hops + 1):(i + 1) * (hops + 1)] for i, ntype in enumerate(ntypes)}
-        self.edges = {etype: edges[i * hops:(i + 1) * hops] for i, etype in enumerate(etypes)}
 
 
 class Sampled:
@@ -42,7 +26,7 @@ class Sampled:
 
     def __init__(self, fetched: Fetched, ids: OriginalIds):
         self._fetched, self._ids, graph = fetched, ids, ids.graph
-        self._hops = _Hops(graph, fetched.lease.minibatch)
+        self._hops = Hops(graph.ntypes, graph.etypes, fetched.lease.minibatch)
         self._copies: Subgraph | None = None
         if self._hops.repeats:
             batch = make_batch(graph, fetched.lease, fetched.spec)
@@ -68,25 +52,21 @@ class Sampled:
             return self._fetched.rows(EDGES, etype, name)
         return self._copies.edge_rows(triple(etype), lambda edges: edges.data[name])
 
-    def nodes(self, ntype: str) -> torch.Tensor:
-        """n_id."""
-        if self._ids.has_nodes(ntype):
-            return self.node_rows(ntype, ORIGINAL)
-        return self._of_nodes(ntype, self._fetched.nodes(self._ids.graph.ntypes.index(ntype)))
+    def _nodes(self) -> dict[str, torch.Tensor]:
+        """{node type: n_id}."""
+        return {ntype: self.node_rows(ntype, ORIGINAL) if self._ids.has_nodes(ntype) else self._of_nodes(ntype, ids)
+                for ntype, ids in zip(self._ids.graph.ntypes, self._fetched.nodes())}
 
-    def edges(self, etype: str) -> torch.Tensor:
-        """e_id."""
-        if self._ids.has_edges(etype):
-            return self.edge_rows(etype, ORIGINAL)
+    def _edges(self) -> tuple[dict[EdgeType, torch.Tensor], dict[EdgeType, torch.Tensor]]:
+        """({edge type: edge_index}, {edge type: e_id}). The rows of edge_index are row and col of the SamplerOutput."""
+        names = {etype: triple(etype) for etype in self._ids.graph.etypes}
+        original = {etype: self.edge_rows(etype, ORIGINAL) for etype in names if self._ids.has_edges(etype)}
         if self._copies is not None:
-            return self._copies.edge_rows(triple(etype), lambda edges: edges.edge_ids)
-        return self._fetched.edges(self._ids.graph.etypes.index(etype))
-
-    def _ends(self, etype: str) -> torch.Tensor:
-        """edge_index, [2, edges]. Its rows are used as row and col of the SamplerOutput."""
-        if self._copies is not None:
-            return self._copies.ends[triple(etype)]
-        return self._fetched.ends(self._ids.graph.etypes.index(etype))
+            return self._copies.ends, {etype: original[name] if name in original else self._copies.edges(etype)
+                                       for name, etype in names.items()}
+        found = dict(zip(names, self._fetched.edges()))
+        return ({etype: found[name][0] for name, etype in names.items()},
+                {etype: original.get(name, found[name][1]) for name, etype in names.items()})
 
     def given(self, kind: str) -> torch.Tensor | None:
         """The ids of a type in output(), as the same object."""
@@ -98,22 +78,19 @@ class Sampled:
 
     def output(self, typed: bool) -> Output:
         """The SamplerOutput; typed: the HeteroSamplerOutput, with all types of the graph."""
-        ntypes, etypes = self._ids.graph.ntypes, self._ids.graph.etypes
-        node = {ntype: self.nodes(ntype) for ntype in ntypes}
-        ends = {triple(etype): self._ends(etype) for etype in etypes}
-        edge = {triple(etype): self.edges(etype) for etype in etypes}
-        rows = {etype: both[0] for etype, both in ends.items()}
-        self._given = {**node, **{":".join(etype): ids for etype, ids in edge.items()}}
-        self._edge_index = {":".join(etype): both for etype, both in ends.items()}
-        self._rows = {":".join(etype): one for etype, one in rows.items()}
+        node, (ends, edge) = self._nodes(), self._edges()
+        both = {etype: some.unbind() for etype, some in ends.items()}
+        rows, cols = ({etype: some[end] for etype, some in both.items()} for end in (0, 1))
+        names = {etype: ":".join(etype) for etype in ends}
+        self._given = {**node, **{names[etype]: ids for etype, ids in edge.items()}}
+        self._edge_index = {names[etype]: some for etype, some in ends.items()}
+        self._rows = {names[etype]: some for etype, some in rows.items()}
         num_nodes = self._hops.nodes if self._copies is None else self._copies.num_nodes
         num_edges = ({triple(etype): counts for etype, counts in self._hops.edges.items()} if self._copies is None
                      else self._copies.num_edges)
         if typed:
             return HeteroSamplerOutput(
-                node=node, row=rows,
-                col={etype: both[1] for etype, both in ends.items()}, edge=edge, num_sampled_nodes=num_nodes,
-                num_sampled_edges=num_edges)
-        ntype, etype = ntypes[0], triple(etypes[0])
-        return SamplerOutput(node=node[ntype], row=rows[etype], col=ends[etype][1], edge=edge[etype],
+                node=node, row=rows, col=cols, edge=edge, num_sampled_nodes=num_nodes, num_sampled_edges=num_edges)
+        ntype, etype = next(iter(node)), next(iter(ends))
+        return SamplerOutput(node=node[ntype], row=rows[etype], col=cols[etype], edge=edge[etype],
                              num_sampled_nodes=num_nodes[ntype], num_sampled_edges=num_edges[etype])

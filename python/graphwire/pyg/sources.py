@@ -25,7 +25,7 @@ from graphwire._graph.tensor import Tensor
 from graphwire._graph.weights import Weight
 from graphwire.pyg.contents import graph_of
 from graphwire.pyg.fetched import ORIGINAL
-from graphwire.pyg.names import as_attribute, check_names
+from graphwire.pyg.names import as_attribute, check_names, fill
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.sampled import Output, Sampled
 from graphwire.pyg.served import ServedData, ServedStores
@@ -139,17 +139,18 @@ class Source:
             return (filter_hetero_data if typed else filter_data)(data, out.node, out.row, out.col, out.edge)
         made: Any = self.custom_cls() if self.custom_cls is not None else HeteroData() if typed else Data()
         for ntype in self.graph.ntypes:
-            store, ids = (made[ntype], out.node[ntype]) if typed else (store_of(made, None), out.node)
-            store["num_nodes"] = len(ids)
+            ids = out.node[ntype] if typed else out.node
+            store = store_of(made, ntype if typed else None)
+            fill(store, {"num_nodes": len(ids)})
             for name, rows in self.rows.nodes_of(ntype, ids, found):
                 store[name] = as_attribute(made, store, name, rows)
             for name, tensor in self._tensors(ntype).items():  # they change, so that each batch reads them now
                 store[name] = tensor[self.ids.nodes_to_graph(ntype, ids)]
         for etype in self.graph.etypes:
             kind = triple(etype)
-            store, row, col, ids = (made[kind], out.row[kind], out.col[kind], out.edge[kind]) if typed else (
-                store_of(made, None), out.row, out.col, out.edge)
-            store["edge_index"] = torch.stack([row, col]) if found is None else found.edge_index(etype, row, col)
+            row, col, ids = (out.row[kind], out.col[kind], out.edge[kind]) if typed else (out.row, out.col, out.edge)
+            store = store_of(made, kind if typed else None)
+            fill(store, {"edge_index": torch.stack([row, col]) if found is None else found.edge_index(etype, row, col)})
             for name, some in self.rows.edges_of(etype, ids, found):
                 store[name] = None if some is None else as_attribute(made, store, name, some)
         return made
@@ -157,9 +158,10 @@ class Source:
 
 def store_of(data: Any, kind: Any) -> Any:
     """What holds the attributes of a type: of Data (kind None) its storage, because Data itself looks for a property
-    of its class first, which takes longer than all else that an attribute costs."""
+    of its class first, which takes longer than all else that an attribute costs. For the same reason HeteroData is not
+    asked for data[kind], which compares kind with all types."""
     if kind is not None:
-        return data[kind]
+        return data.get_node_store(kind) if isinstance(kind, str) else data.get_edge_store(*kind)
     return data._store if type(data) is Data else data
 
 

@@ -3,7 +3,8 @@
     the hop that reached each node -> the edges that PyG would draw -> nodes in the order of hops -> edges renumbered
 
 PyG draws neighbours for a node only once, at the hop after the one that reached it, and a model runs all its layers
-over the complete subgraph. A batch with frontier="new" is drawn in this way, and this module takes all its edges.
+over the complete subgraph. A batch with frontier="new" is drawn in this way, and this module takes all its edges. If no
+seed repeats and no block has been made, C copies them (Drawn).
 
 In a batch with frontier="all" every hop has drawn neighbours for all nodes so far, and PyG's subgraph is a part of the
 blocks. This module keeps a node's edges only at the hop after the one that reached the node. It also removes the nodes
@@ -18,18 +19,85 @@ NumPy does all of this in the calling thread; rows.py says why.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache, partial
 from typing import Any, Callable
 
 import numpy as np
 import torch
 
+from graphwire._base.native import ffi, lib
 from graphwire._train.batch import Batch, Edges
 from graphwire.pyg.rows import joined, numbers, taken
 
 EdgeType = tuple[str, str, str]
 _FAR = 127  # the hop of a node that no edge has reached
 _NONE = np.empty(0, np.int64)
+
+
+class Hops:
+    """The number of nodes and edges that each hop of a mini-batch has added: nodes[ntype], the seeds first;
+    edges[etype]. repeats: whether a seed repeats."""
+
+    def __init__(self, ntypes: list[str], etypes: list[str], minibatch: Any):
+        hops = minibatch.hops
+        of_nodes = ffi.new("uint64_t[]", len(ntypes) * (hops + 1))
+        of_edges = ffi.new("uint64_t[]", len(etypes) * hops)
+        self.repeats = lib.hops_counts(minibatch, len(etypes), of_nodes, of_edges)
+        nodes, edges = ffi.unpack(of_nodes, len(of_nodes)), ffi.unpack(of_edges, len(of_edges))
+        self.nodes = {ntype: nodes[i * (hops + 1):(i + 1) * (hops + 1)] for i, ntype in enumerate(ntypes)}
+        self.edges = {etype: edges[i * hops:(i + 1) * hops] for i, etype in enumerate(etypes)}
+
+
+class Drawn:
+    """The Subgraph of a batch with frontier="new" whose seeds do not repeat. The mini-batch has its nodes and edges in
+    the order of the subgraph."""
+
+    def __init__(self, batch: Batch, hops: Hops):
+        self.batch, self._form = batch, batch._form
+        lease: Any = batch._lease
+        self.num_nodes = hops.nodes
+        self.num_edges = {triple(etype): counts for etype, counts in hops.edges.items()}
+        counts = [sum(counts) for counts in hops.edges.values()]
+        ends = [torch.empty((2, count), dtype=torch.int64) for count in counts]
+        ids = [torch.empty(count, dtype=torch.int64) for count in counts]
+        lib.hops_edges(lease.minibatch, len(counts), self._form.wide, _addresses(ends), _addresses(ids))
+        self.ends, self._ids = dict(zip(self.num_edges, ends)), dict(zip(self.num_edges, ids))
+        self._nodes = {} if "nodes" in vars(batch) else self._form.nodes(lease)
+        self._edge_rows = self._form.edge_rows(lease, copy=True)
+
+    @classmethod
+    def of(cls, batch: Batch) -> Drawn | None:
+        """None: the batch has another frontier, a seed repeats, or the caller may have changed blocks."""
+        if batch._lease is None or batch.frontier != "new" or "blocks" in vars(batch):
+            return None
+        hops = Hops(batch._form.ntypes, batch._form.etypes, batch._lease.minibatch)
+        return None if hops.repeats else cls(batch, hops)
+
+    def nodes(self, ntype: str) -> torch.Tensor:
+        """The global ids of a type's nodes, [n] int64."""
+        found = self._nodes.get(ntype)
+        return self.node_rows(ntype, self.batch.nodes[ntype]) if found is None else torch.as_tensor(found)
+
+    def node_rows(self, ntype: str, rows: Any) -> torch.Tensor:
+        """A copy of rows for the subgraph's nodes. rows: for all nodes of the batch, [n, …]."""
+        return taken(rows, None)
+
+    def edges(self, etype: EdgeType) -> torch.Tensor:
+        """The global ids of a type's edges, [edges] int64."""
+        return self._ids[etype]
+
+    def features_of_edges(self, etype: EdgeType) -> Iterator[tuple[str, torch.Tensor]]:
+        """(feature, a copy of its rows for the subgraph's edges) of each feature of an edge type."""
+        return ((name, torch.as_tensor(rows)) for name, rows in self._edge_rows.get(":".join(etype), {}).items())
+
+
+def _rows_of(edges: Edges, name: str) -> Any:
+    return edges.data[name]
+
+
+def _addresses(tensors: list[torch.Tensor]) -> Any:
+    return ffi.from_buffer("int64_t *[]", np.array([tensor.data_ptr() for tensor in tensors], np.uintp))
 
 
 class Subgraph:
@@ -139,6 +207,16 @@ class Subgraph:
         rows = [(of(edges), some) for edges, some in zip(blocks, self._picked[etype]) if edges]
         return joined(rows) if rows else torch.empty(0, dtype=torch.int64)
 
+    def edges(self, etype: EdgeType) -> torch.Tensor:
+        """The global ids of a type's edges, [edges] int64."""
+        return self.edge_rows(etype, lambda edges: edges.edge_ids)
+
+    def features_of_edges(self, etype: EdgeType) -> Iterator[tuple[str, torch.Tensor]]:
+        """(feature, a copy of its rows for the subgraph's edges) of each feature of an edge type."""
+        blocks = [block.edges[":".join(etype)] for block in self.batch.blocks if ":".join(etype) in block.edges]
+        for name in dict.fromkeys(name for some in blocks for name in some.data):
+            yield name, self.edge_rows(etype, partial(_rows_of, name=name))
+
 
 class _Seeds:
     """The seeds of one type.
@@ -164,6 +242,7 @@ class _Seeds:
         return begins + np.arange(len(begins)), np.repeat(self.again, counts)
 
 
+@lru_cache(maxsize=4096)
 def triple(name: str) -> EdgeType:
     source, relation, target = name.split(":")
     return source, relation, target
