@@ -1,11 +1,13 @@
 """The systems of epoch_worker.py over a graph of many edge types: nodes of one type with types=N types of edges to
 them, each from a node type of its own. Batches of 512 seeds and fanouts 1, 1, without rows show the cost of a type.
 
-Every system checks its first batch: the edges that it names are edges of the graph, between the nodes that it names.
+epoch_types.py DIR N makes the graph in DIR. Every system checks its first batch: the edges that it names are edges of
+the graph, between the nodes that it names.
 """
 from __future__ import annotations
 
 import os
+import sys
 
 import numpy as np
 import torch
@@ -17,6 +19,15 @@ def edges_of(types):
     random = np.random.default_rng(types)
     return {(f"from{i}", f"by{i}", "hub"): torch.from_numpy(random.integers(0, NODES, (2, EDGES)))
             for i in range(types)}
+
+
+def make(folder, types):
+    import graphwire
+
+    parts, ends = f"{folder}/types{types}", edges_of(int(types))
+    if not os.path.exists(parts):
+        graphwire.partition_graph(ends, "types", 1, parts,
+                                  num_nodes={kind: NODES for etype in ends for kind in etype[::2]})
 
 
 class Typed:
@@ -55,11 +66,7 @@ class Native(Typed):
 
         super().__init__(types)
         self.loaders, self.converts = graphwire.NodeLoader, to_pyg == "1"
-        parts = f"{folder}/types{types}"
-        if not os.path.exists(parts):
-            graphwire.partition_graph(self.ends, "types", 1, parts,
-                                      num_nodes={kind: NODES for etype in self.ends for kind in etype[::2]})
-        self.graph = graphwire.open(parts, verify=False)
+        self.graph = graphwire.open(f"{folder}/types{types}", verify=False)
 
     def made(self, seeds):
         with self.loaders(self.graph, seeds, FANOUTS, ntype="hub", batch_size=SEEDS, frontier="new") as loader:
@@ -114,3 +121,6 @@ class Pyg(Typed):
 
 
 SYSTEMS = {"types": Native, "types_pyg_loader": OverGraphwire, "types_pyg": Pyg}
+
+if __name__ == "__main__":
+    make(*sys.argv[1:])

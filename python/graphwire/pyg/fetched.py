@@ -60,9 +60,9 @@ class Fetched:
         return [torch.from_numpy(self._view(ids, length, _INT64).copy()) for ids, length in zip(
             addresses(mini.nodes, count), ffi.unpack(mini.node_counts, count))]
 
-    def edges(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    def edges(self, wanted: list[bool]) -> list[tuple[torch.Tensor, torch.Tensor | None]]:
         """For each edge type the rows of its edges' ends, [2, edges], the seeds' hop first, and the graph's ids of the
-        edges."""
+        edges, where they are wanted."""
         view, tensor = self._view, torch.from_numpy
-        return [(tensor(view(src, (2, count), _INT64)), tensor(view(ids, count, _INT64)))
-                for count, src, ids in _SAMPLED.read(self.lease.minibatch.sampled, len(self.spec.form.etypes))]
+        return [(tensor(view(src, (2, count), _INT64)), tensor(view(ids, count, _INT64)) if needed else None)
+                for (count, src, ids), needed in zip(_SAMPLED.read(self.lease.minibatch.sampled, len(wanted)), wanted)]

@@ -64,9 +64,10 @@ class Sampled:
         if self._copies is not None:
             return self._copies.ends, {etype: original[name] if name in original else self._copies.edges(etype)
                                        for name, etype in names.items()}
-        found = dict(zip(names, self._fetched.edges()))
-        return ({etype: found[name][0] for name, etype in names.items()},
-                {etype: original.get(name, found[name][1]) for name, etype in names.items()})
+        found = self._fetched.edges([name not in original for name in names])
+        return ({etype: ends for etype, (ends, _) in zip(names.values(), found)},
+                {etype: original[name] if ids is None else ids
+                 for (name, etype), (_, ids) in zip(names.items(), found)})
 
     def given(self, kind: str) -> torch.Tensor | None:
         """The ids of a type in output(), as the same object."""
