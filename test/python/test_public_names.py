@@ -101,8 +101,8 @@ def test_a_class_is_named_by_where_users_import_it(thing):
 def content(value):
     """Arrays and values, without the objects that hold them."""
     if isinstance(value, (graphwire.Batch, graphwire.Block, graphwire.Edges)):
-        return {name: content(one) for name, one in (value.__getstate__() if hasattr(type(value), "__getstate__") else vars(value)).items()
-                if name not in ("_lease", "_dst")}
+        state = value.__getstate__() if isinstance(value, graphwire.Batch) else vars(value)  # makes what is not made yet
+        return {name: content(one) for name, one in state.items() if name not in ("_lease", "_dst")}
     if isinstance(value, dict):
         return {name: content(one) for name, one in value.items()}
     if isinstance(value, list):
