@@ -31,7 +31,7 @@ bool gw_is_launched(void)
 	return launched_word("GRAPHWIRE_IP_CONFIG") != NULL;
 }
 
-/* Reads the complete file and adds a terminating NUL. */
+/* Adds a terminating NUL. */
 static gw_status launched_load(const char *path, char **text)
 {
 	struct stat st;

@@ -60,7 +60,7 @@ static bool is_lasting(const struct gw_link *link)
 	       link->failure == GW_NOT_FOUND;
 }
 
-/* Runs the first engine until every link is open. Retries a server that does not answer yet until the deadline. */
+/* Retries a server that does not answer yet until the deadline. */
 static gw_status connect_all(struct gw_client *client)
 {
 	struct gw_engine *engine = &client->engines[0];
@@ -96,7 +96,7 @@ static gw_status connect_all(struct gw_client *client)
 	}
 }
 
-/* Finds the number of a choice by its text. Without a text it is the first choice. */
+/* Without a text: the first choice. */
 static gw_status open_choose(const char *what, const char *text, const char *const *choices, int *out)
 {
 	*out = 0;
@@ -174,7 +174,6 @@ static gw_status open_engines(struct gw_client *client)
 	return status;
 }
 
-/* All steps of opening, for options that name a graph or servers. */
 static gw_status open_steps(struct gw_client *client, const struct gw_client_options *options)
 {
 	gw_status status = open_take_options(client, options);

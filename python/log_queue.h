@@ -1,4 +1,4 @@
-/* The library's log lines, on their way to Python (graphwire/_log.py).
+/* The library's log lines, on their way to Python (graphwire/_base/log.py).
  *
  *   any thread of the library -> the queue -> log_take(), in a thread of Python that holds the GIL
  *

@@ -85,7 +85,7 @@ void held_out_end(struct gw_held_out **held_out);
 void triples_end(struct gw_triples **triples);
 void triple_batch_end(struct gw_triple_batch **batch);
 
-/* --- A folder that is removed when its process ends (graphwire/_scratch.py). --- */
+/* --- A folder that is removed when its process ends (graphwire/_base/scratch.py). --- */
 
 /* Each field is a descriptor's number plus 1; 0: no descriptor. exec closes them. */
 struct held_guard {

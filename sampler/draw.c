@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "sampler/pick.h"
+
 gw_status gw_draw_need(struct gw_draw_run *run, uint32_t list, enum gw_column column, uint64_t first, uint64_t count)
 {
 	gw_status status = gw_vec_reserve(run->next, (run->next_count + 1) * sizeof(struct gw_need));
@@ -11,6 +13,13 @@ gw_status gw_draw_need(struct gw_draw_run *run, uint32_t list, enum gw_column co
 	((struct gw_need *)run->next->data)[run->next_count++] =
 		(struct gw_need){.list = list, .column = column, .first = first, .count = count};
 	return GW_OK;
+}
+
+gw_status gw_draw_check_use(const struct gw_draw *draw)
+{
+	if (draw->kind->valued && !draw->groups.count)
+		return gw_fail(GW_INVALID, "edges are drawn %s, which needs a value for each seed", draw->kind->how);
+	return gw_pick_rule_check(&draw->rule);
 }
 
 void gw_draw_run_begin(const struct gw_draw *draw, struct gw_draw_run *run)

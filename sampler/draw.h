@@ -111,6 +111,7 @@ struct gw_sampling_kind {
 	const char *how;  /* in a sentence: sampled "by weight" */
 	uint32_t number;  /* on the wire; never changes */
 	uint32_t columns; /* GW_COLUMN_BITs of the columns that rounds may need */
+	bool valued;      /* rounds read the values of the lists' groups: the draw needs a table of groups */
 	/* The most picks from a list of this degree. NULL: gw_pick_count(). */
 	uint64_t (*bound)(const struct gw_pick_rule *rule, uint64_t degree);
 	/* Checks the forms of the columns: GW_UNSUPPORTED names what is missing. The client asks when it looks a rule
@@ -135,6 +136,9 @@ void gw_sampling_kind_try(const struct gw_sampling_kind *kind);
 
 /* Adds to the needs of the next round. GW_NO_MEMORY. */
 gw_status gw_draw_need(struct gw_draw_run *run, uint32_t list, enum gw_column column, uint64_t first, uint64_t count);
+
+/* What every driver checks before its rounds: the fanout, and that a valued kind has values. GW_INVALID. */
+gw_status gw_draw_check_use(const struct gw_draw *draw);
 
 /* What a driver does around the rounds. begin: lists.starts, which gw_lists_read has set, become sums of the bounds.
  * end: the picks move together, and the starts become sums of the counts. */

@@ -164,7 +164,7 @@ INLINE gw_status draw_widely(const struct sink *sink, const uint16_t *drawn, uin
 	return GW_OK;
 }
 
-/* Prepares the wide path if the fanout allows it; sets *draw to NULL if not. */
+/* *draw: NULL if the fanout has no wide path. */
 static gw_status prepare_wide(const struct gw_pick_rule *rule, bool grouped, struct gw_pick_scratch *scratch,
 			      gw_wide_draw *draw)
 {

@@ -29,7 +29,6 @@ static uint64_t source_at(const struct gw_lookup *lookup, uint64_t position)
 	return gw_load_id(lookup->lists->indices, lookup->lists->index_bytes, position);
 }
 
-/* Moves to the first position whose source is not below the wanted one. */
 static void skip_smaller(struct gw_lookup *lookup)
 {
 	uint64_t high = lookup->end;

@@ -20,7 +20,6 @@ void gw_picks_free(struct gw_picks *picks)
 	picks->dst_count = picks->edge_count = 0;
 }
 
-/* Draws for a run whose lists are read, and appends counts and positions. */
 static gw_status picks_append(struct gw_picks *picks, const struct gw_picks_memory *memory, const struct gw_draw *draw,
 			      struct gw_draw_run *run)
 {
@@ -72,7 +71,7 @@ gw_status gw_picks_from_memory(struct gw_picks *picks, const struct gw_picks_mem
 			       const uint64_t *vertices, const uint32_t *groups, uint64_t n)
 {
 	picks->dst_count = picks->edge_count = picks->entry_count = 0;
-	gw_status status = gw_pick_rule_check(&draw->rule);
+	gw_status status = gw_draw_check_use(draw);
 	if (status != GW_OK)
 		return status;
 	if (n > SIZE_MAX / 16)

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "sampler/pick.h"
-
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 
 /* A run, its place in the positions, and its needs among those of all runs. */
@@ -29,7 +27,7 @@ gw_status gw_picks_rounds_begin(struct gw_picks_rounds *rounds, struct gw_picks 
 				const uint64_t *ends, uint64_t n)
 {
 	picks->dst_count = picks->edge_count = 0;
-	gw_status status = gw_pick_rule_check(&draw->rule);
+	gw_status status = gw_draw_check_use(draw);
 	uint64_t run_count = n / GW_RUN_MAX + (n % GW_RUN_MAX > 0), total = 0;
 	if (status == GW_OK && run_count > UINT32_MAX)
 		status = gw_fail(GW_LIMIT, "%llu vertices at once are too many", (unsigned long long)n);
@@ -85,7 +83,6 @@ static gw_status rounds_end(struct gw_picks_rounds *rounds)
 	return GW_OK;
 }
 
-/* Lists what the round that has just ended needs. */
 static gw_status rounds_ask(struct gw_picks_rounds *rounds, uint64_t need_count)
 {
 	struct gw_vec asked = rounds->next_needs;

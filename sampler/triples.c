@@ -106,14 +106,13 @@ static uint32_t number_of(struct triples_numbers *numbers, int64_t id)
 	return number;
 }
 
-/* Allocates a batch with room for its arrays. */
 static struct triples_block *block_make(uint64_t count, uint64_t negatives)
 {
 	uint64_t wide = 4 * count + negatives, narrow = 3 * count + negatives;
 	return gw_calloc(1, sizeof(struct triples_block) + wide * sizeof(int64_t) + narrow * sizeof(uint32_t));
 }
 
-/* Fills in the triples of the batch, by the permutation of this side's epoch. */
+/* By the permutation of this side's epoch. */
 static void fill_positives(const struct gw_triples *triples, uint64_t step, int64_t *positions, uint64_t count)
 {
 	const struct gw_triples_options *options = &triples->options;
@@ -130,7 +129,6 @@ static uint64_t count_of(const struct gw_triples *triples, uint64_t step)
 	return left < triples->batch_size ? left - left % triples->chunk_size : triples->batch_size;
 }
 
-/* Draws the negatives, chunk by chunk. */
 static gw_status fill_negatives(const struct gw_triples *triples, uint64_t step, struct gw_triple_batch *batch,
 				struct triples_numbers *entities, uint32_t *rows)
 {

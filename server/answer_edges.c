@@ -64,7 +64,7 @@ static gw_status answer_ends(struct edges_slice *slice)
 	return GW_OK;
 }
 
-/* Lists positions of the pair, as many as the slice and the reply have room for. */
+/* As many as the slice and the reply have room for. */
 static gw_status list_positions(struct edges_slice *slice, bool *full)
 {
 	struct edges_work *work = slice->work;
@@ -91,7 +91,7 @@ static void count_positions(struct edges_slice *slice)
 		slice->work->found++;
 }
 
-/* Begins or continues the next pair; *full: the reply is full before the pair's end. */
+/* *full: the reply is full before the pair's end. */
 static gw_status answer_pair(struct edges_slice *slice, bool *full)
 {
 	struct edges_work *work = slice->work;

@@ -90,7 +90,7 @@ static uint64_t vertex_of(const struct sample_slice *slice, uint32_t row)
 	return slice->adjacency->dst_start + number;
 }
 
-/* Writes the groups of n rows to out. Returns NULL if all rows of the call are in group 0. */
+/* Returns NULL if all rows of the call are in group 0. */
 static const uint32_t *groups_of(const struct sample_slice *slice, uint32_t first, uint32_t n, uint32_t *out)
 {
 	struct sample_work *work = slice->work;
@@ -122,7 +122,7 @@ static uint32_t group_of(const struct sample_slice *slice, uint32_t row)
 	return group;
 }
 
-/* The number of picks for a row. 0 for a row that this part does not have; pick_rows then fails. */
+/* 0 for a row that this part does not have; pick_rows then fails. */
 static uint64_t count_picks(const struct sample_slice *slice, uint32_t row)
 {
 	const struct gw_adjacency *adjacency = slice->adjacency;
@@ -161,7 +161,6 @@ static uint32_t count_fitting(const struct sample_slice *slice, uint32_t n, uint
 	return n;
 }
 
-/* Picks neighbours of n rows. */
 static gw_status pick_rows(struct sample_slice *slice, uint32_t first, uint32_t n)
 {
 	const struct gw_picks_memory memory = {
@@ -181,7 +180,6 @@ static gw_status pick_rows(struct sample_slice *slice, uint32_t first, uint32_t 
 	return GW_OK;
 }
 
-/* Appends the picks of the next n rows to the reply. */
 static gw_status print_picks(struct sample_slice *slice, uint32_t n)
 {
 	struct sample_work *work = slice->work;
@@ -271,7 +269,7 @@ static uint8_t *run_of(const struct sample_slice *slice)
 	return gw_reply_data(slice->reply, &bytes) + slice->work->at;
 }
 
-/* Writes n picks of the run, in the order of its rows. */
+/* In the order of the run's rows. */
 static void write_edges(struct sample_slice *slice, const uint64_t *positions, const uint64_t *neighbours, uint64_t n)
 {
 	struct sample_work *work = slice->work;
@@ -375,7 +373,7 @@ static gw_status answer_sample_begin(struct sample_slice *slice, uint32_t reply_
 	return status;
 }
 
-/* Takes the names of the columns from the call: exactly those that the kind draws with. */
+/* Exactly those that the kind draws with. */
 static gw_status take_names(const struct gw_server *server, const struct gw_sample_call *call,
 			    struct sample_slice *slice)
 {
@@ -404,7 +402,6 @@ static gw_status take_names(const struct gw_server *server, const struct gw_samp
 	return GW_OK;
 }
 
-/* Finds the columns that the kind draws with. */
 static gw_status find_columns(const struct gw_server *server, struct sample_slice *slice)
 {
 	const struct gw_array_meta *arrays[GW_COLUMN_COUNT] = {NULL};
@@ -421,7 +418,6 @@ static gw_status find_columns(const struct gw_server *server, struct sample_slic
 	return gw_column_forms(&slice->names, slice->draw.kind, arrays, slice->draw.forms);
 }
 
-/* Fills in the draw, its lists, columns and groups. */
 static gw_status find_draw(const struct gw_server *server, const struct gw_sample_call *call,
 			   struct sample_slice *slice, struct gw_vec *times)
 {

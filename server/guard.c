@@ -24,7 +24,7 @@ static void name_lock(const struct gw_server *server, char name[NAME_MAX_BYTES])
 		 server->options.part);
 }
 
-/* Reads a lock's text, which names the process that has the lock; "" if it has not written the text yet. */
+/* "" if the process that has the lock has not written the text yet. */
 static void read_text(int fd, char *text, size_t bytes)
 {
 	ssize_t n = pread(fd, text, bytes - 1, 0);
@@ -77,8 +77,7 @@ static gw_status guard_take(struct gw_server *server, int folder, const char *na
 	return GW_OK;
 }
 
-/* Whether the file of this name is the one that this server has locked. */
-static bool is_ours(const struct gw_server *server, int folder, const char *name)
+static bool is_own_lock(const struct gw_server *server, int folder, const char *name)
 {
 	struct stat there, ours;
 	return fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && fstat(server->guard_fd, &ours) == 0 &&
@@ -130,7 +129,7 @@ gw_status gw_server_guard_keep(struct gw_server *server)
 	if (status != GW_OK)
 		return status;
 	name_lock(server, name);
-	if (is_ours(server, folder, name)) {
+	if (is_own_lock(server, folder, name)) {
 		gw_runtime_file_touch(folder, name);
 	} else {
 		status = gw_runtime_folder_lock(folder);
@@ -178,7 +177,7 @@ void gw_server_unguard(struct gw_server *server)
 	/* Under the folder's lock, since another server may be about to lock the file that this one removes. */
 	if (gw_runtime_folder_open(false, &folder) == GW_OK) {
 		name_lock(server, name);
-		if (gw_runtime_folder_lock(folder) == GW_OK && is_ours(server, folder, name))
+		if (gw_runtime_folder_lock(folder) == GW_OK && is_own_lock(server, folder, name))
 			unlinkat(folder, name, 0);
 		close(folder);
 	}

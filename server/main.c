@@ -255,8 +255,7 @@ static void choose_signals(sigset_t *signals)
 		sigaddset(signals, SIGHUP);
 }
 
-/* Waits for a signal; keeps the files in the runtime folder meanwhile. */
-static int wait_for_signal(struct gw_server *server, const sigset_t *signals)
+static int keep_files_until_signal(struct gw_server *server, const sigset_t *signals)
 {
 	const struct timespec look = {.tv_sec = GW_SERVER_KEEP_S};
 	int received;
@@ -308,7 +307,7 @@ int gw_serve_main(int argc, char **argv)
 	char address[GW_ADDRESS_MAX];
 	gw_notify("READY=1\nSTATUS=serving part %u of %u of %.500s at %s", arguments.server.part,
 		  server->meta->num_parts, server->meta->graph_name, gw_server_address(server, address));
-	int received = wait_for_signal(server, &signals);
+	int received = keep_files_until_signal(server, &signals);
 	gw_log(GW_LOG_INFO, "signal %d: draining", received);
 	gw_notify("STOPPING=1\nSTATUS=ending on signal %d: open work may take %u ms more", received,
 		  arguments.server.drain_ms);

@@ -7,7 +7,7 @@
 
 #define LIST_BYTES 4096
 
-/* The allowed processors of a node; false: the node has no allowed processor. */
+/* False: the node has no allowed processor. */
 static bool take_node(const char *root, uint32_t node, const cpu_set_t *allowed, cpu_set_t *out)
 {
 	char text[LIST_BYTES];

@@ -49,7 +49,7 @@ static void *server_serve(void *argument)
 	return NULL;
 }
 
-/* Binds the thread to its processors. If the kernel refuses, the thread stays unbound. */
+/* If the kernel refuses, the thread stays unbound. */
 static void server_pin(const struct gw_server *server, pthread_t thread, uint32_t number)
 {
 	cpu_set_t allowed, wanted;
@@ -194,7 +194,7 @@ static gw_status load_mutable(struct gw_server *server)
 	return status;
 }
 
-/* The bytes of an array in memory. Mutable rows have trailers. */
+/* Mutable rows have trailers. */
 static uint64_t loaded_bytes(const struct gw_server *server, const struct gw_array_meta *array)
 {
 	struct gw_row_format format;
@@ -465,7 +465,7 @@ gw_status gw_server_start(const struct gw_server_options *options, struct gw_ser
 	return GW_OK;
 }
 
-/* Stops accepting; waits until all accepted work is answered, or the time is up. */
+/* Until all accepted work is answered, or the time is up. */
 static void server_drain(struct gw_server *server, uint32_t drain_ms)
 {
 	atomic_store(&server->stop_accepting, true);

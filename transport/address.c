@@ -19,7 +19,7 @@ static gw_status address_malformed(const char *text, const char *what)
 		       what);
 }
 
-/* Copies n bytes; false: they do not fit. */
+/* False: the bytes do not fit. */
 static bool address_copy(char *out, size_t out_bytes, const char *from, size_t n)
 {
 	if (n == 0 || n >= out_bytes)
@@ -41,7 +41,7 @@ static gw_status parse_port(const char *text, const char *digits, uint16_t *port
 	return GW_OK;
 }
 
-/* Finds a known scheme at the beginning of the text; returns the rest. "tcp" without a colon is a host name. */
+/* Returns the rest of the text. "tcp" without a colon is a host name. */
 static const char *parse_scheme(const char *text, char scheme[16])
 {
 	for (size_t i = 0; i < GW_SCHEMES; i++) {

@@ -67,7 +67,7 @@ static const char *text_keep(struct gw_completions *completions, char *text, gw_
 	return block_keep(completions, text) ? text : gw_status_text(status);
 }
 
-/* Delivers the list of torn rows; a set that failed has no list. */
+/* A set that failed has no list. */
 static void torn_deliver(struct gw_completions *completions, struct gw_torn_rows *torn,
 			 struct gw_completion *completion)
 {
@@ -241,7 +241,6 @@ static gw_status row_fail(const struct gw_region *region, uint64_t bytes, uint64
 		(unsigned long long)bytes, (unsigned long long)at, region->id, format->payload_bytes, format->stride);
 }
 
-/* Checks that each range of a gather is a row of a versioned region. */
 static gw_status gather_rows_check(const struct gw_region *region, const struct gw_gather *gather, size_t n)
 {
 	const struct gw_row_format *format = &region->rows.format;

@@ -14,7 +14,7 @@ static inline void mapped_pause(void)
 #endif
 }
 
-/* Copies a row again that was torn at the first try; false: it is still torn. */
+/* False: it is still torn. */
 static __attribute__((noinline, cold)) bool row_again(const struct gw_row_format *format, const uint8_t *row,
 						      uint8_t *to)
 {

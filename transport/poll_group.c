@@ -124,7 +124,7 @@ gw_status gw_poll_group_state(struct gw_poll_group *group, const struct gw_trans
 	return GW_OK;
 }
 
-/* Polls the busy parts, or all, once and without waiting. Each call begins with another part. */
+/* Each call begins with another part. */
 static size_t poll_once(struct gw_poll_group *group, uint32_t count, bool all, struct gw_completion *completions,
 			size_t max)
 {
@@ -145,7 +145,7 @@ static void drain_wakes(const struct gw_poll_group *group)
 	(void)!read(group->wake_fd, &ignored, sizeof(ignored));
 }
 
-/* Sleeps until a part's descriptor or timer, a wake, or the timeout. Does not sleep if a part has work already. */
+/* Does not sleep if a part has work already. */
 static void wait_for_any(struct gw_poll_group *group, uint32_t count, uint64_t timeout_ns)
 {
 	struct pollfd fds[GW_TRANSPORTS_MAX + 1] = {{.fd = group->wake_fd, .events = POLLIN}};
@@ -174,7 +174,6 @@ static bool take_wake(struct gw_poll_group *group)
 	return true;
 }
 
-/* Polls a group with several parts. */
 static size_t poll_several(struct gw_poll_group *group, uint32_t count, struct gw_completion *completions, size_t max,
 			   uint64_t timeout_ns)
 {
@@ -249,8 +248,7 @@ bool gw_poll_group_woken(const struct gw_poll_group *group)
 	return atomic_load_explicit(&group->woken, memory_order_relaxed);
 }
 
-/* Makes room in the list for one more buffer. */
-static gw_status buffers_room(struct gw_poll_group *group)
+static gw_status buffers_make_room(struct gw_poll_group *group)
 {
 	if (group->buffer_count < group->buffer_capacity)
 		return GW_OK;
@@ -268,7 +266,7 @@ static gw_status buffers_room(struct gw_poll_group *group)
 gw_status gw_buffer_register(struct gw_poll_group *group, void *base, uint64_t bytes, struct gw_buffer **out)
 {
 	*out = NULL;
-	gw_status room = buffers_room(group);
+	gw_status room = buffers_make_room(group);
 	if (room)
 		return room;
 	struct gw_buffer *buffer = gw_calloc(1, sizeof(*buffer));

@@ -2,12 +2,12 @@
 graphs.
 
   python bench/peers/dgl_seeds.py rgcn|graphstorm --dgl FOLDER [--seeds 5] [--first-seed 0] [--hosts 1|2]
-      [--trainers N] [--times 4] [--script entity_classify_dist.py] [--old-script FILE] [--check]
+      [--trainers N] [--times 4] [--script FILE] [--old-script FILE] [--check]
       [--tasks nc,infer,lp,lp-exclude,ec] [--folder DIR] [--systems NAME,…]
 
-rgcn        test/adapters/rgcn.py; or --script, which is DGL 1.1.3's entity_classify_dist.py, and --old-script, the one
-            of DGL 0.6, which DGL 1.1.3 itself no longer runs. Over DGL, over Graphwire with DGL's layers, and over
-            Graphwire without dgl.
+rgcn        test/adapters/rgcn.py; or --script, which is rgcn/experimental/entity_classify_dist.py of DGL 1.1.3, and
+            --old-script, the one of DGL 0.6, which DGL 1.1.3 itself no longer runs. Over DGL, over Graphwire with
+            DGL's layers, and over Graphwire without dgl.
 graphstorm  GraphStorm's node classification, inference with the saved model, link prediction and edge classification,
             over DGL and over Graphwire. --times: the size of its graph, times 1200 users. lp-exclude: link prediction
             with GraphStorm's default, which excludes training targets from the blocks.

@@ -144,7 +144,7 @@ static gw_status check_fanouts(const struct gw_client *client, const struct gw_s
 	return GW_OK;
 }
 
-/* The element of the spec's edges that has this edge type; NULL: none. */
+/* NULL: no element has the edge type. */
 static const struct gw_edge_seeds *edges_of_type(const struct gw_sample_spec *spec, uint32_t etype)
 {
 	for (uint32_t i = 0; i < gw_spec_edge_types(spec); i++) {
@@ -154,7 +154,6 @@ static const struct gw_edge_seeds *edges_of_type(const struct gw_sample_spec *sp
 	return NULL;
 }
 
-/* Checks that at least one list of seeds has the tensor's type. */
 static gw_status check_at_seeds(const struct gw_client *client, const struct gw_sample_spec *spec, uint32_t number,
 				struct gw_seed_types types)
 {
@@ -207,7 +206,6 @@ static gw_status check_rules(struct gw_client *client, const struct gw_sample_sp
 	return status;
 }
 
-/* Checks that each edge type of a spec has one list, and that no edge type appears twice. */
 static gw_status check_edge_lists(const struct gw_client *client, const struct gw_sample_spec *spec,
 				  struct gw_seed_types types)
 {
@@ -284,7 +282,6 @@ gw_status gw_spec_check(struct gw_client *client, const struct gw_sample_spec *s
 	return status;
 }
 
-/* Makes room for the fetches of the spec. */
 static gw_status grow_fetches(struct gw_batch *batch, uint32_t count)
 {
 	if (count <= batch->fetch_capacity)
@@ -312,7 +309,7 @@ static gw_status grow_fetches(struct gw_batch *batch, uint32_t count)
 	return GW_OK;
 }
 
-/* Sets the types of the seeds: those of the lists, or the type of the spec if there are no lists. */
+/* Those of the lists, or the type of the spec if it has no lists. */
 static gw_status set_types(struct gw_batch *batch, const struct gw_sample_spec *spec, struct gw_seed_types types)
 {
 	uint32_t count = types.list_count ? types.list_count : 1;
@@ -327,7 +324,6 @@ static gw_status set_types(struct gw_batch *batch, const struct gw_sample_spec *
 	return gw_batch_edges_take(&batch->edges, spec->edges, gw_spec_edge_types(spec));
 }
 
-/* Looks up the columns that the rules name. */
 static gw_status set_rules(struct gw_batch *batch, const struct gw_edge_rule *rules)
 {
 	struct gw_client *client = batch->engine->client;

@@ -28,7 +28,6 @@ void gw_batch_edges_free(struct gw_batch_edges *edges)
 	gw_vec_free(&edges->views);
 }
 
-/* Makes room for one more edge type. */
 static gw_status edges_add_type(struct gw_batch_edges *edges)
 {
 	struct gw_edge_seeds_op **types =
@@ -106,7 +105,7 @@ static gw_status exclude_all(struct gw_batch_edges *edges)
 	return status;
 }
 
-/* Appends the lists of one type: sources, destinations, negatives. */
+/* Sources, destinations, negatives. */
 static void batch_edges_list(struct gw_batch_edges *edges, const struct gw_edge_seeds_op *op)
 {
 	const struct gw_edge_seeds *spec = &op->spec;

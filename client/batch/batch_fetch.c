@@ -105,7 +105,6 @@ static void fetch_done(struct gw_gather_op *op, gw_status status)
 	gw_fan_in_end_one(&batch->gathers, status);
 }
 
-/* The seeds of a type. */
 static const int64_t *seeds_of(const struct gw_batch *batch, uint32_t type, uint64_t *count)
 {
 	const int64_t *ids = NULL;

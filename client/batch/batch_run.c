@@ -63,7 +63,7 @@ static void place_lists(struct gw_batch *batch)
 	}
 }
 
-/* Finds the columns of all parts in this process. False: one cannot be addressed, or memory runs out. */
+/* False: one cannot be addressed, or memory runs out. */
 static bool find_local_columns(struct gw_batch *batch, const struct gw_columns *const **out)
 {
 	const struct gw_graph_meta *meta = batch->engine->client->meta;
@@ -203,7 +203,6 @@ static gw_status check_call(const struct gw_client *client, const struct sample_
 	return status;
 }
 
-/* Copies the spec and the seeds into a batch. */
 static gw_status batch_take_call(struct gw_batch *batch, const struct sample_call *call, uint64_t n)
 {
 	struct gw_seed_types types = {call->lists, call->typed ? call->list_count : 0};

@@ -34,7 +34,6 @@ static void columns_free(struct gw_edge_columns *columns)
 	gw_free(columns);
 }
 
-/* Notes where a column's array is stored in all parts. */
 static gw_status column_add(struct gw_client *client, struct gw_edge_columns *columns, enum gw_column column,
 			    const struct gw_array_meta *array)
 {
@@ -61,7 +60,6 @@ static const struct gw_array_meta *array_of_all(const struct gw_graph_meta *meta
 	return first;
 }
 
-/* Whether servers serve a feature as rows that change. */
 static bool column_is_mutable(const struct gw_client *client, const char *key)
 {
 	for (uint32_t i = 0; i < client->tensor_count; i++) {

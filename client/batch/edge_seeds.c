@@ -24,7 +24,7 @@ uint64_t gw_edge_seeds_bound(const struct gw_graph_meta *meta, const struct gw_e
 
 /* --- The spec. --- */
 
-/* Checks the fields of seeds by their ends. They have no edge ids, by which edges could be excluded. */
+/* They have no edge ids, by which edges could be excluded. */
 static gw_status check_pairs(const struct gw_client *client, const struct gw_edge_seeds *spec)
 {
 	if (!spec->src != !spec->dst)
@@ -38,7 +38,7 @@ static gw_status check_pairs(const struct gw_client *client, const struct gw_edg
 	return GW_OK;
 }
 
-/* Checks the edge type of the reverses: it must exist and have the ends of the seeds' type, swapped. */
+/* It must exist and have the ends of the seeds' type, swapped. */
 static gw_status check_reverse_type(const struct gw_client *client, const struct gw_edge_seeds *spec)
 {
 	const struct gw_graph_meta *meta = client->meta;
@@ -168,8 +168,7 @@ static bool has_reverse_ids(const struct gw_edge_seeds_op *op)
 	return op->spec.exclude & GW_EXCLUDE_REVERSE_IDS && op->count > 0;
 }
 
-/* Lists the edges, and then their reverses as reverse_ids names them. If edges and reverses have the same type, one
- * request covers both. */
+/* If edges and reverses have the same type, one request covers both. */
 static gw_status list_reverses(struct gw_edge_seeds_op *op)
 {
 	const struct gw_edge_seeds *spec = &op->spec;
@@ -192,7 +191,7 @@ static gw_status list_reverses(struct gw_edge_seeds_op *op)
 	return status;
 }
 
-/* Checks each reverse: its source and destination must be the destination and source of the seed. */
+/* The source and destination of a reverse must be the destination and source of the seed. */
 static gw_status check_reverses(const struct gw_edge_seeds_op *op)
 {
 	const struct gw_edge_seeds *spec = &op->spec;
@@ -217,7 +216,6 @@ static gw_status check_reverses(const struct gw_edge_seeds_op *op)
 
 /* --- Negatives. --- */
 
-/* Draws the negative with this number in the batch. */
 static void draw_negative(struct gw_edge_seeds_op *op, uint64_t number)
 {
 	const struct gw_edge_seeds *spec = &op->spec;
@@ -231,8 +229,7 @@ static void draw_negative(struct gw_edge_seeds_op *op, uint64_t number)
 
 static void negatives_asked(struct gw_edges_op *asked, gw_status status);
 
-/* Asks the owners whether the pending negatives are edges. */
-static void ask_pending(struct gw_edge_seeds_op *op)
+static void ask_whether_edges(struct gw_edge_seeds_op *op)
 {
 	const uint32_t *pending = op->pending.data;
 	const int64_t *negatives = op->negatives.data;
@@ -267,7 +264,7 @@ static void negatives_asked(struct gw_edges_op *asked, gw_status status)
 	}
 	for (uint64_t i = 0; i < left; i++)
 		draw_negative(op, pending[i]);
-	ask_pending(op);
+	ask_whether_edges(op);
 }
 
 static struct gw_edge_seeds_op *op_of_ends(struct gw_fan_in *ends)
@@ -296,7 +293,7 @@ static void ends_found(struct gw_fan_in *ends, gw_status status)
 	if (status != GW_OK || !asks)
 		seeds_end(op, status);
 	else
-		ask_pending(op);
+		ask_whether_edges(op);
 }
 
 /* --- Ends. --- */

@@ -63,7 +63,7 @@ void gw_edges_op_free(struct gw_edges_op *op)
 
 /* --- End. --- */
 
-/* Collects the edge ids of all pairs, in the order of the pairs. */
+/* In the order of the pairs. */
 static gw_status collect_ids(struct gw_edges_op *op)
 {
 	const struct gw_graph_meta *meta = meta_of(op);
@@ -194,7 +194,7 @@ static void share_replied(struct gw_link_op *request, gw_status status, const st
 
 /* --- Questions. --- */
 
-/* Writes question i with ids that are local to its owner. */
+/* With ids that are local to its owner. */
 static void write_question(const struct gw_edges_share *share, uint64_t i, uint64_t *numbers)
 {
 	const struct gw_edges_op *op = share->op;
@@ -238,7 +238,7 @@ static void share_ask(struct gw_edges_share *share)
 	gw_engine_post(op->engine, share->part, &share->request);
 }
 
-/* The lists of a part that this process can address, or NULL. */
+/* NULL: this process cannot address them. */
 static const struct gw_adjacency *lists_of(const struct gw_edges_share *share)
 {
 	const struct gw_client *client = share->op->engine->client;
@@ -246,7 +246,6 @@ static const struct gw_adjacency *lists_of(const struct gw_edges_share *share)
 				  : gw_local_lists(share->op->engine, share->part, GW_IN, share->op->etype);
 }
 
-/* Looks up one pair in lists that this process can address. */
 static gw_status look_up_pair(struct gw_edges_share *share, const struct gw_adjacency *lists, uint64_t i)
 {
 	struct gw_edges_op *op = share->op;
@@ -304,7 +303,6 @@ static gw_status check_questions(const struct gw_edges_op *op)
 	return GW_OK;
 }
 
-/* Assigns the questions to their owners. */
 static gw_status split_questions(struct gw_edges_op *op)
 {
 	const struct gw_graph_meta *meta = meta_of(op);

@@ -151,7 +151,7 @@ static gw_status hop_split(struct gw_hop *hop, uint32_t ntype, const struct gw_f
 	return GW_OK;
 }
 
-/* The lists and columns of a source in this process; false: it has to ask the owner. */
+/* False: it has to ask the owner. */
 static bool hop_local(struct gw_engine *engine, const struct gw_hop_source *source, struct gw_picks_memory *memory,
 		      struct gw_columns *columns)
 {
@@ -161,7 +161,7 @@ static bool hop_local(struct gw_engine *engine, const struct gw_hop_source *sour
 	return memory->adjacency && gw_local_columns(engine, part, source->columns, columns);
 }
 
-/* Chooses the mode of a source. A request contains 32-bit row numbers, so rows with larger numbers need reads. */
+/* A request contains 32-bit row numbers, so rows with larger numbers need reads. */
 static enum gw_hop_mode choose_mode(struct gw_engine *engine, const struct gw_hop_source *source)
 {
 	const struct gw_client *client = engine->client;
@@ -180,7 +180,7 @@ static enum gw_hop_mode choose_mode(struct gw_engine *engine, const struct gw_ho
 	return gw_engine_link(engine, part)->one_sided ? GW_HOP_READS : GW_HOP_REQUEST;
 }
 
-/* Picks from lists in this process, and replaces the positions of out-edges by their ids. */
+/* Replaces the positions of out-edges by their ids. */
 static gw_status hop_pick(struct gw_engine *engine, struct gw_hop_source *source, const uint64_t *vertices,
 			  const uint32_t *groups, uint64_t n)
 {
@@ -224,7 +224,6 @@ static void take_one(struct hop_cursor *cursor, uint64_t edge_start, uint32_t *c
 	cursor->edge += *count;
 }
 
-/* Picks neighbours for those nodes of this run whose part is in memory. */
 static gw_status pick_in_memory(struct gw_hop *hop, uint32_t etype, const uint32_t *owners,
 				const struct gw_frontier *next)
 {
@@ -376,6 +375,9 @@ gw_status gw_hop_want(struct gw_hop *hop, uint32_t etype, const struct gw_draw *
 		      const struct gw_edge_columns *columns, const struct gw_frontier *frontier)
 {
 	uint32_t ntype = hop_ntype(hop, etype);
+	gw_status status = gw_draw_check_use(draw);
+	if (status != GW_OK)
+		return status;
 	for (uint32_t p = 0; p < parts_of(hop); p++) {
 		struct gw_hop_source *source = source_of(hop, etype, p);
 		source->active = true;

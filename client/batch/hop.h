@@ -7,7 +7,7 @@
  *   all answered -> done -> take: the next nodes' edges, merged in the order of the nodes
  *
  * A hop draws from in-lists or from out-lists. The frontiers of mini-batches (batch_hop.c) and lists of edges
- * (client/queries/neighbour_lists.c) use hops.
+ * (client/queries/neighbours.c) use hops.
  */
 #ifndef GW_CLIENT_BATCH_HOP_H
 #define GW_CLIENT_BATCH_HOP_H

@@ -129,7 +129,7 @@ static inline __attribute__((always_inline)) void add_singles(struct span_builde
 	*builder = b;
 }
 
-/* Converts entries to spans, and notes where each will be in the receive buffer. Returns the bytes to receive. */
+/* Notes where each entry will be in the receive buffer. Returns the bytes to receive. */
 static uint64_t hop_reads_build_spans(struct gw_hop_entries *read, const struct gw_place *place,
 				      const struct entry_list *list, uint64_t gap_max)
 {
@@ -260,7 +260,6 @@ static gw_status hop_read_neighbours(struct gw_hop_source *source)
 
 static void draw_next(struct gw_hop_source *source);
 
-/* All reads of the round have ended. */
 static void columns_arrived(struct gw_hop_source *source)
 {
 	gw_status status = source->round_status != GW_OK ? source->round_status : source->answers->status;
@@ -292,7 +291,7 @@ static void column_read(struct gw_link_op *link_op, gw_status status, const stru
 	column_ended(source, status);
 }
 
-/* Reads the entries that the round needs, all columns at once. */
+/* All columns at once. */
 static gw_status read_columns(struct gw_hop_source *source)
 {
 	const struct gw_picks_rounds *rounds = &source->rounds;
@@ -340,7 +339,7 @@ static void draw_next(struct gw_hop_source *source)
 	gw_fan_in_end_one(source->answers, status);
 }
 
-/* Reads [begin, end) of each list from the records, and checks both against the part's number of edges. */
+/* Checks both ends against the part's number of edges. */
 static gw_status parse_records(struct gw_hop_source *source)
 {
 	const struct gw_hop_share *share = source->share;

@@ -67,7 +67,7 @@ static void hop_request_replied(struct gw_link_op *link_op, gw_status status, co
 	}
 }
 
-/* The groups of the rows [first, first + n), in runs. GW_NO_MEMORY. */
+/* In runs. GW_NO_MEMORY. */
 static gw_status print_group_runs(struct gw_hop_source *source, uint64_t first, uint64_t n, uint32_t *count)
 {
 	const uint32_t *groups = gw_hop_share_groups(source->share);
@@ -86,7 +86,7 @@ static gw_status print_group_runs(struct gw_hop_source *source, uint64_t first, 
 	return GW_OK;
 }
 
-/* The table of the groups' times. GW_NO_MEMORY. */
+/* GW_NO_MEMORY. */
 static gw_status print_group_table(struct gw_hop_source *source)
 {
 	const struct gw_groups *groups = &source->draw.groups;
@@ -102,7 +102,7 @@ static gw_status print_group_table(struct gw_hop_source *source)
 	return GW_OK;
 }
 
-/* Writes the call for the next rows, as many as fit a request. */
+/* As many rows as fit a request. */
 static gw_status print_call(struct gw_hop_source *source)
 {
 	uint64_t first = source->picks.dst_count, left = source->share->count - first;

@@ -95,7 +95,7 @@ static uint64_t place_in_order(const struct gw_loader *loader, uint64_t step, ui
 	return size;
 }
 
-/* Fills the seeds of a batch, in the engine. */
+/* In the engine. */
 static gw_status fill_seeds(struct gw_batch *batch)
 {
 	const struct gw_loader *loader = batch->owner;
@@ -165,14 +165,12 @@ static void fill_slot(struct gw_loader *loader, uint64_t number)
 	gw_engine_submit(engine, gw_batch_job(batch), false);
 }
 
-/* The number of ids that the seeds of list `number` may have. */
 static uint64_t seed_bound(const struct gw_client *client, const struct gw_sample_spec *spec, uint32_t number,
 			   uint32_t type)
 {
 	return spec->edges ? gw_edge_seeds_bound(client->meta, &spec->edges[number]) : client->ntypes[type].count;
 }
 
-/* Checks that the ids of a list exist: below `bound`. */
 static gw_status loader_check_ids(const struct gw_seeds *list, const char *type, uint64_t bound)
 {
 	for (uint64_t i = 0; list->ids && i < list->count; i++) {
@@ -300,7 +298,7 @@ static gw_status take_lists(struct gw_loader *loader, const struct gw_loader_opt
 	return GW_OK;
 }
 
-/* Copies the spec's edges, and the lists that their negatives are drawn from. */
+/* With the lists that their negatives are drawn from. */
 static gw_status loader_take_edges(struct gw_loader *loader, const struct gw_sample_spec *spec)
 {
 	uint32_t count = gw_spec_edge_types(spec);
@@ -326,7 +324,7 @@ static gw_status loader_take_edges(struct gw_loader *loader, const struct gw_sam
 	return GW_OK;
 }
 
-/* Copies the rules. Their names become those that the client keeps. */
+/* Their names become those that the client keeps. */
 static gw_status loader_take_rules(struct gw_loader *loader, const struct gw_edge_rule *rules)
 {
 	uint32_t etypes = loader->client->meta->num_etypes;
@@ -341,7 +339,7 @@ static gw_status loader_take_rules(struct gw_loader *loader, const struct gw_edg
 	return status;
 }
 
-/* Copies the spec and the arrays that it points to. */
+/* With the arrays that it points to. */
 static gw_status loader_take_spec(struct gw_loader *loader, const struct gw_sample_spec *spec)
 {
 	loader->spec = *spec;
@@ -357,7 +355,7 @@ static gw_status loader_take_spec(struct gw_loader *loader, const struct gw_samp
 	return status == GW_OK && spec->edges ? loader_take_edges(loader, spec) : status;
 }
 
-/* The number of steps of an epoch for this rank. *most: the number for the rank that has the most steps. */
+/* *most: the number of steps for the rank that has the most. */
 static uint64_t count_steps(const struct gw_loader *loader, uint64_t *most)
 {
 	uint64_t per_step = (uint64_t)loader->batch_size * loader->world;
@@ -369,7 +367,7 @@ static uint64_t count_steps(const struct gw_loader *loader, uint64_t *most)
 	return batches > loader->rank ? (batches - loader->rank + loader->world - 1) / loader->world : 0;
 }
 
-/* Sets the first batch from the state of a loader of any rank. */
+/* The state may be that of any rank's loader. */
 static gw_status take_start(struct gw_loader *loader, const struct gw_loader_state *start, uint64_t most)
 {
 	loader->plan = digest_plan(loader);

@@ -97,26 +97,26 @@ static void run_cancels(struct gw_engine *engine)
 	}
 }
 
-void gw_engine_continue(struct gw_engine *engine, struct gw_turn *turn)
+void gw_engine_continue(struct gw_engine *engine, struct gw_job_slice *slice)
 {
-	turn->next = engine->turns;
-	engine->turns = turn;
+	slice->next = engine->slices;
+	engine->slices = slice;
 }
 
-static void run_turns(struct gw_engine *engine)
+static void run_slices(struct gw_engine *engine)
 {
-	struct gw_turn *turn = engine->turns, *next;
-	engine->turns = NULL;
-	for (; turn; turn = next) {
-		next = turn->next;
-		turn->run(turn);
+	struct gw_job_slice *slice = engine->slices, *next;
+	engine->slices = NULL;
+	for (; slice; slice = next) {
+		next = slice->next;
+		slice->run(slice);
 	}
 }
 
 void gw_engine_run_once(struct gw_engine *engine, uint64_t deadline_ns)
 {
 	uint64_t ended = engine->jobs_ended;
-	run_turns(engine);
+	run_slices(engine);
 	take_inbox(engine);
 	run_cancels(engine);
 	/* Every job could end at once, as gathers of mapped rows do. Without a job nothing waits for the connections,
@@ -128,7 +128,7 @@ void gw_engine_run_once(struct gw_engine *engine, uint64_t deadline_ns)
 	uint64_t now = gw_now_ns(), timer = gw_links_tick(engine, now);
 	uint64_t until = timer < now + RUN_MAX_NS ? timer : now + RUN_MAX_NS;
 	until = deadline_ns < until ? deadline_ns : until;
-	if (engine->jobs_ended != ended || engine->turns)
+	if (engine->jobs_ended != ended || engine->slices)
 		until = now; /* the calling thread may have the result that it waits for */
 
 	struct gw_completion completions[COMPLETIONS_PER_RUN];
@@ -193,7 +193,7 @@ static bool has_ended(struct gw_job *job)
 	return atomic_load(&job->ended) == GW_JOB_ENDED;
 }
 
-/* Another thread runs the engine: marks the job as awaited, then sleeps until the job ends. */
+/* Another thread runs the engine. */
 static void sleep_on(struct gw_job *job, uint64_t deadline_ns)
 {
 	uint32_t seen = GW_JOB_OPEN;

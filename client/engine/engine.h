@@ -29,9 +29,9 @@ void gw_engine_stop_thread(struct gw_engine *engine);
  * will wait for the job at once, so no thread needs to be woken. */
 void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon);
 
-/* Continues a job: calls turn->run after the engine has looked at its other work. So a long computation does not stop
+/* Continues a job: calls slice->run after the engine has looked at its other work. So a long computation does not stop
  * the engine's other jobs. Call it in the engine. */
-void gw_engine_continue(struct gw_engine *engine, struct gw_turn *turn);
+void gw_engine_continue(struct gw_engine *engine, struct gw_job_slice *slice);
 
 /* Waits for a job to end, and runs the engine meanwhile unless another thread does. False: the deadline passed
  * first. */

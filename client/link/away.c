@@ -73,7 +73,7 @@ void gw_link_log_recovered(struct gw_link *link)
 
 /* --- State changes. --- */
 
-/* Fails every op that waits. An op that is still open on a closed connection fails when its completion arrives. */
+/* An op that is still open on a closed connection fails when its completion arrives. */
 static void fail_queue(struct gw_link *link)
 {
 	while (link->head && link->state == GW_LINK_DOWN) {
@@ -86,7 +86,7 @@ static void fail_queue(struct gw_link *link)
 	}
 }
 
-/* Fails the waiting reads. The next read starts to connect again with a fresh budget. */
+/* The next read starts to connect again with a fresh budget. */
 static void away_give_up(struct gw_link *link)
 {
 	link->state = GW_LINK_DOWN;

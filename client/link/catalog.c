@@ -48,7 +48,7 @@ bool gw_remote_sends_book(const struct gw_remote *server)
 	return server == server->client->servers && !server->client->own_meta;
 }
 
-/* Takes the book from the server that sent it, if the client read no description of the graph itself. */
+/* Only if the client read no description of the graph itself. */
 static gw_status take_book(struct gw_client *client)
 {
 	if (client->own_meta)
@@ -70,7 +70,7 @@ static gw_status remote_join(struct gw_remote *server, struct gw_graph_meta *met
 	return status == GW_OK ? status : gw_context(status, "server %s", gw_address_text(&server->address, address));
 }
 
-/* Enters the server of a part; GW_EXISTS if another server has entered. */
+/* GW_EXISTS: another server has entered. */
 static gw_status remote_enter(struct gw_client *client, struct gw_remote *server)
 {
 	char address[GW_ADDRESS_MAX];
@@ -87,7 +87,6 @@ static gw_status remote_enter(struct gw_client *client, struct gw_remote *server
 		       server->part, other->address.host, other->address.port, address);
 }
 
-/* Finds the server of each part. */
 static gw_status remotes_enter(struct gw_client *client, const struct gw_graph_meta *meta)
 {
 	gw_free(client->parts);

@@ -32,7 +32,6 @@ void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_remo
 	link->expiry_ns = GW_NO_DEADLINE;
 }
 
-/* The current transport to the server. */
 static const struct gw_scheme *link_scheme(const struct gw_link *link)
 {
 	return link->endpoint->transport->scheme;
@@ -56,7 +55,7 @@ void gw_link_close(struct gw_link *link)
 	link->state = GW_LINK_DOWN;
 }
 
-/* An attempt has failed, or the connection was lost. `reason` may be memory of the endpoint. */
+/* `reason` may be memory of the endpoint. */
 static void link_failed(struct gw_link *link, gw_status status, const char *reason)
 {
 	gw_link_note_failure(link, status, reason);
@@ -104,7 +103,7 @@ static void link_ready(struct gw_link *link)
 		gw_link_op_start_clock(link, op, now);
 }
 
-/* Records the transport to the server. If the transport has changed, logs it and the reason. */
+/* If the transport has changed, logs it and the reason. */
 static void report_transport(struct gw_link *link)
 {
 	struct gw_remote *server = link->server;
@@ -232,8 +231,7 @@ bool gw_link_can_read(struct gw_link *link, uint32_t region, uint32_t generation
 	return false;
 }
 
-/* Posts as much of an op as there is room for. GW_AGAIN: some of it is not posted yet. Any other failure ends the
- * op. */
+/* GW_AGAIN: some of it is not posted yet. Any other failure ends the op. */
 static gw_status link_post(struct gw_link *link, struct gw_link_op *op)
 {
 	if (!op->open) {
@@ -277,7 +275,7 @@ static gw_status link_post(struct gw_link *link, struct gw_link_op *op)
 	return accepted == left ? GW_OK : GW_AGAIN;
 }
 
-/* Ends an op that is not open, with this error text. */
+/* The op is not open. */
 static void end_op(struct gw_link *link, struct gw_link_op *op, gw_status status, const char *text)
 {
 	if (op->queued)
@@ -286,7 +284,7 @@ static void end_op(struct gw_link *link, struct gw_link_op *op, gw_status status
 	op->done(op, status, NULL);
 }
 
-/* Ends an op with this thread's error text, preceded by the server's name. */
+/* With this thread's error text, preceded by the server's name. */
 static void link_fail_op(struct gw_link *link, struct gw_link_op *op, gw_status status)
 {
 	char text[GW_ERROR_TEXT_MAX];
@@ -325,7 +323,7 @@ static void link_lose(struct gw_link *link, gw_status status, const char *reason
 	link_failed(link, status, reason);
 }
 
-/* Ends reads that have waited for room until their deadline. The transport ends reads that are open. */
+/* The transport ends reads that are open. */
 static void link_expire(struct gw_link *link, uint64_t now_ns)
 {
 	struct gw_link_op *op = link->head;
@@ -345,7 +343,7 @@ static void link_expire(struct gw_link *link, uint64_t now_ns)
 	}
 }
 
-/* Runs the link's timers, and posts ops that wait for room. Returns the time by which it must be called again. */
+/* Returns the time by which it must be called again. */
 static uint64_t link_tick(struct gw_link *link, uint64_t now_ns)
 {
 	/* The server of this mapped memory has ended while no read was open. Unmap the memory now: the kernel frees it
@@ -455,7 +453,6 @@ static void op_lost(struct gw_link *link, struct gw_link_op *op, const struct gw
 		gw_link_enqueue(link, op);
 }
 
-/* Some rows were torn at every attempt. */
 static bool is_torn(const struct gw_link_op *op, gw_status status)
 {
 	return status == GW_AGAIN && op->form == GW_LINK_GATHER && op->generation;

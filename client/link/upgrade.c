@@ -79,7 +79,6 @@ __attribute__((format(printf, 2, 3))) static void upgrade_note(struct gw_upgrade
 	va_end(arguments);
 }
 
-/* This transport does not work: closes its endpoint. */
 static void upgrade_give_up(struct gw_upgrade *upgrade)
 {
 	gw_endpoint_close(upgrade->endpoint);
@@ -158,7 +157,7 @@ static void note_failure(struct gw_upgrade *upgrade, gw_status status, const cha
 		gw_upgrade_lost(upgrade, scheme, gw_now_ns());
 }
 
-/* The next transport of this search; NULL: none remains. */
+/* NULL: no transport remains. */
 static const struct gw_scheme *next_scheme(struct gw_upgrade *upgrade)
 {
 	const struct gw_scheme *scheme = upgrade->scheme, *asked = link_of(upgrade)->engine->client->transport;
@@ -168,8 +167,7 @@ static const struct gw_scheme *next_scheme(struct gw_upgrade *upgrade)
 	return scheme;
 }
 
-/* Tries the remaining transports until one starts to connect. status: the result of the transport that was tried
- * before. */
+/* Until one starts to connect. status: the result of the transport that was tried before. */
 static void upgrade_search(struct gw_upgrade *upgrade, gw_status status)
 {
 	for (;;) {
@@ -269,8 +267,7 @@ static void upgrade_reads_done(struct gw_event *event, const struct gw_completio
 	upgrade_take(upgrade);
 }
 
-/* Whether this transport reaches the memory that the catalog was checked against. The check is as strict as that of the
- * first connection. */
+/* The check is as strict as that of the first connection. */
 static bool is_same_server(const struct gw_peer *here, const struct gw_peer *there)
 {
 	if (here->incarnation != there->incarnation || here->part != there->part ||

@@ -93,7 +93,6 @@ static void degrees_finish(struct gw_ticket *ticket, gw_status status)
 	gw_free(call);
 }
 
-/* Finds where the offsets are stored. */
 static gw_status find_offsets(struct gw_client *client, struct degrees_call *call)
 {
 	const struct gw_graph_meta *meta = client->meta;
@@ -118,7 +117,7 @@ static gw_status find_offsets(struct gw_client *client, struct degrees_call *cal
 	return GW_OK;
 }
 
-/* Checks the call, copies it and submits it. soon: the caller waits for it at once. */
+/* soon: the caller waits for it at once. */
 static gw_status degrees_submit(struct gw_client *client, struct degrees_call wanted, bool soon,
 				struct gw_ticket **ticket)
 {

@@ -25,7 +25,6 @@ struct edges_call {
 	struct gw_edge_list **out, *list;
 };
 
-/* Lists the pairs and their edge ids. */
 static gw_status list_edges(struct edges_call *call)
 {
 	const struct gw_edges_op *op = &call->op;
@@ -87,7 +86,7 @@ static void edges_finish(struct gw_ticket *ticket, gw_status status)
 	gw_free(call);
 }
 
-/* Checks the call, copies it and submits it. soon: the caller waits for it at once. */
+/* soon: the caller waits for it at once. */
 static gw_status edges_submit(struct gw_client *client, const struct edges_call *wanted, bool soon,
 			      struct gw_ticket **ticket)
 {

@@ -259,7 +259,6 @@ static void list_call_finish(struct gw_ticket *ticket, gw_status status)
 	gw_free(call);
 }
 
-/* Checks a spec, and fills in the draw. */
 static gw_status list_call_set(struct gw_client *client, struct list_call *call, const struct gw_neighbours_spec *spec,
 			       uint64_t seed, uint64_t stream)
 {
@@ -294,7 +293,7 @@ static gw_status list_call_set(struct gw_client *client, struct list_call *call,
 	return status;
 }
 
-/* Checks the call and submits it. soon: the caller waits for it at once. */
+/* soon: the caller waits for it at once. */
 static gw_status list_call_submit(struct gw_client *client, const struct gw_neighbours_spec *spec, uint64_t seed,
 				  uint64_t stream, const int64_t *ids, uint64_t n, bool soon, struct gw_edge_list **out,
 				  struct gw_ticket **ticket)

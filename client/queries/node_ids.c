@@ -57,7 +57,7 @@ static const struct gw_graph_meta *ids_meta(const struct ids_call *call)
 
 /* --- Keys. --- */
 
-/* Number i of the ids; false: no original id can be so large. */
+/* False: no original id can be so large. */
 static bool number_at(const struct gw_orig_ids *ids, uint64_t i, int64_t *out)
 {
 	switch (ids->dtype) {
@@ -76,7 +76,7 @@ static bool number_at(const struct gw_orig_ids *ids, uint64_t i, int64_t *out)
 	}
 }
 
-/* Computes the key of id i and the part that has its entry; false: the graph cannot have this id. */
+/* False: the graph cannot have this id. */
 static inline bool ids_key(const struct ids_call *call, uint64_t i, uint64_t key[GW_ID_KEY_WORDS], uint32_t *part)
 {
 	const struct gw_graph_meta *meta = ids_meta(call);
@@ -102,7 +102,7 @@ static inline bool ids_key(const struct ids_call *call, uint64_t i, uint64_t key
 	return true;
 }
 
-/* Sorts the keys by part. unsorted: [ids][words + 1] of working memory. */
+/* unsorted: [ids][words + 1] of working memory. */
 static void sort_keys_by_part(struct ids_call *call, uint64_t *unsorted)
 {
 	uint32_t words = call->words, parts = ids_meta(call)->num_parts, part;
@@ -211,7 +211,7 @@ static const uint8_t *ids_address(const struct ids_share *share, const struct gw
 	return base && ((uintptr_t)base + place->offset) % align == 0 ? base + place->offset : NULL;
 }
 
-/* The index of a part, if this process can address it. */
+/* False: this process cannot address the index. */
 static bool ids_local_index(const struct ids_share *share, struct gw_id_index *out)
 {
 	const struct ids_call *call = share->call;
@@ -255,7 +255,6 @@ static void ids_share_start(struct ids_share *share)
 
 /* --- The result. --- */
 
-/* Appends an id as text, for an error. */
 static void ids_show(const struct ids_call *call, uint64_t i, char *text, size_t room)
 {
 	const struct gw_orig_ids *ids = &call->ids;

@@ -91,7 +91,7 @@ static gw_status split_add(struct split_work *work, uint64_t first, const uint8_
 	return GW_OK;
 }
 
-/* Reads the mask piece by piece. The rows of a piece are consecutive, so they are read as ranges. */
+/* The rows of a piece are consecutive, so they are read as ranges. */
 static gw_status read_mask(struct split_work *work, struct gw_client *client)
 {
 	uint8_t *mask = gw_malloc(MASK_PIECE);
@@ -131,7 +131,7 @@ static gw_status split_collect(struct split_work *work, struct gw_client *client
 	return GW_OK;
 }
 
-/* Groups the ids by owner. The ids of one owner keep their order. */
+/* The ids of one owner keep their order. */
 static gw_status sort_by_owner(struct split_work *work)
 {
 	uint32_t parts = work->client->meta->num_parts;
@@ -177,7 +177,6 @@ static struct split_share find_share(struct split_work *work)
 	return share;
 }
 
-/* Concatenates the remaining ids of all parts, and copies [first, first + n) of them. */
 static void copy_rest(const struct split_work *work, uint64_t first, uint64_t n, int64_t *out)
 {
 	const int64_t *sorted = work->sorted.data;

@@ -85,7 +85,7 @@ static void texts_read_done(struct gw_link_op *link_op, gw_status status, const 
 	gw_fan_in_end_one(&call->reads, status);
 }
 
-/* Finds the range of a string in its owner's bytes: [*begin, *end). */
+/* The range is [*begin, *end). */
 static gw_status read_record(const struct texts_call *call, uint64_t i, uint32_t *part, uint64_t *begin, uint64_t *end)
 {
 	const uint8_t *record = call->records.data + i * RECORD_BYTES;
@@ -122,8 +122,7 @@ static gw_status texts_lay_out(struct texts_call *call, uint64_t *offsets, uint6
 	return GW_OK;
 }
 
-/* Adds the range of a string to the ranges of its part. If the string directly follows the last range in source and
- * destination, extends the last range instead. */
+/* If the string directly follows the last range in source and destination, extends that range instead. */
 static void add_range(struct gw_link_op *link_op, struct gw_span *spans, uint64_t remote, uint64_t local,
 		      uint64_t bytes)
 {
@@ -267,7 +266,6 @@ static gw_status find_table(struct texts_call *call, const struct gw_array_meta 
 	return GW_OK;
 }
 
-/* Finds where offsets and bytes are stored. */
 static gw_status find_strings(struct texts_call *call, bool of_edges, uint32_t type, const char *name)
 {
 	const struct gw_graph_meta *meta = call->client->meta;

@@ -1,8 +1,8 @@
 /* The gather step: see gather.h.
  *
- * If this process can address all of the rows, one pass copies them. A long list takes several turns, between which the
- * engine does its other work. If it can address only the rows of some parts, the requests for the others are sent
- * first, and their owners work while the copies are made. If a server's memory is lost between two turns, a request
+ * If this process can address all of the rows, one pass copies them. A long list takes several slices, between which
+ * the engine does its other work. If it can address only the rows of some parts, the requests for the others are sent
+ * first, and their owners work while the copies are made. If a server's memory is lost between two slices, a request
  * fetches the rest.
  *
  * A long list is sent in pieces, each as long as all pieces before it together. The owners begin with the first piece
@@ -32,8 +32,8 @@
 #define FIRST_PIECE    2048u      /* rows */
 #define PIECES_MAX     33u        /* enough for 2^32 rows, plus one */
 #define DIVIDED_ROWS   1024u      /* a step divides this many rows into local and other ones */
-#define TURN_ROWS      (1u << 17) /* local rows of one turn */
-#define TURN_BYTES     (64u << 20)
+#define SLICE_ROWS     (1u << 17) /* local rows of one slice */
+#define SLICE_BYTES    (64u << 20)
 
 gw_status gw_gather_op_init(struct gw_gather_op *op, struct gw_engine *engine)
 {
@@ -228,7 +228,7 @@ static struct gw_row_piece next_piece(const struct gw_row_piece *before, uint64_
 	return (struct gw_row_piece){before->end, n < end + FIRST_PIECE ? n : end};
 }
 
-/* One more piece than the list has: for the rows of memory that is lost between two turns. */
+/* One more piece than the list has: for the rows of memory that is lost between two slices. */
 static gw_status link_ops_room(struct gw_gather_op *op, uint64_t n)
 {
 	uint64_t pieces = 2, parts = op->engine->client->meta->num_parts;
@@ -251,7 +251,6 @@ static gw_status gather_check(const struct gw_rows *rows, uint64_t n)
 	return GW_OK;
 }
 
-/* The buffer that the transports write to. */
 static gw_status gather_find_buffer(struct gw_gather_op *op)
 {
 	uint64_t bytes = op->n * op->row_bytes;
@@ -297,7 +296,6 @@ static gw_status post_piece(struct gw_gather_op *op, const struct gw_row_piece *
 	return GW_OK;
 }
 
-/* Makes the two lists of rows, here and elsewhere, empty. */
 static gw_status divide_begin(struct gw_gather_op *op, const struct gw_local_rows *local)
 {
 	if (gw_vec_reserve(&op->here, op->n * sizeof(uint32_t)) != GW_OK ||
@@ -329,8 +327,7 @@ static gw_status divide_piece(struct gw_gather_op *op, const struct gw_local_row
 	return GW_OK;
 }
 
-/* Posts the reads of the rows that copies cannot fetch. */
-static gw_status gather_post_divided(struct gw_gather_op *op, const struct gw_local_rows *local)
+static gw_status gather_post_elsewhere(struct gw_gather_op *op, const struct gw_local_rows *local)
 {
 	gw_status status = gather_prepare(op);
 	if (status == GW_OK)
@@ -346,7 +343,6 @@ static gw_status gather_post_divided(struct gw_gather_op *op, const struct gw_lo
 	return status;
 }
 
-/* Posts the reads of the rows from op->at on. */
 static gw_status gather_post(struct gw_gather_op *op)
 {
 	gw_status status = gather_prepare(op);
@@ -370,18 +366,18 @@ static gw_status gather_post_lost(struct gw_gather_op *op)
 	return post_piece(op, &piece);
 }
 
-/* How many of `left` rows the next turn copies. */
-static uint64_t turn_rows(const struct gw_gather_op *op, uint64_t left)
+/* How many of `left` rows the next slice copies. */
+static uint64_t slice_rows(const struct gw_gather_op *op, uint64_t left)
 {
-	uint64_t most = TURN_BYTES / (op->row_bytes ? op->row_bytes : 1);
-	most = most < TURN_ROWS ? most : TURN_ROWS;
+	uint64_t most = SLICE_BYTES / (op->row_bytes ? op->row_bytes : 1);
+	most = most < SLICE_ROWS ? most : SLICE_ROWS;
 	return left < most ? left : most;
 }
 
-/* One turn of copies. GW_AGAIN: the next turn continues. */
+/* GW_AGAIN: the next slice continues. */
 static gw_status gather_copy(struct gw_gather_op *op, const struct gw_local_rows *local)
 {
-	uint64_t most = turn_rows(op, op->n - op->at);
+	uint64_t most = slice_rows(op, op->n - op->at);
 	uint64_t copied = gw_local_rows_copy(local, op->ids + op->at, most, op->out + op->at * op->row_bytes);
 	op->at += copied;
 	if (copied < most)
@@ -393,7 +389,7 @@ static gw_status gather_copy(struct gw_gather_op *op, const struct gw_local_rows
 static gw_status gather_copy_here(struct gw_gather_op *op, const struct gw_local_rows *local)
 {
 	const uint32_t *list = op->divided.here + op->here_at;
-	uint64_t most = turn_rows(op, op->divided.here_count - op->here_at);
+	uint64_t most = slice_rows(op, op->divided.here_count - op->here_at);
 	uint64_t copied = gw_local_rows_copy_listed(local, op->ids, list, most, op->out);
 	op->here_at += copied;
 	if (copied < most)
@@ -402,8 +398,8 @@ static gw_status gather_copy_here(struct gw_gather_op *op, const struct gw_local
 }
 
 /* Finds the parts whose rows copies may fetch, and returns their number. After the deadline, copies may fetch no rows,
- * so that the transport reports the deadline. The first turn does not look at the clock, which takes a tenth of the
- * time of one row; the turn ends within milliseconds. */
+ * so that the transport reports the deadline. The first slice does not look at the clock, which takes a tenth of the
+ * time of one row; the slice ends within milliseconds. */
 static uint32_t gather_find_local(const struct gw_gather_op *op, struct gw_local_rows *local)
 {
 	local->origins = op->origins;
@@ -414,7 +410,6 @@ static uint32_t gather_find_local(const struct gw_gather_op *op, struct gw_local
 	return now < gw_job_deadline(op->reads.job, now) ? found : 0;
 }
 
-/* Whether all rows that were here still are. */
 static bool still_here(const struct gw_gather_op *op, const struct gw_local_rows *local, uint32_t found)
 {
 	for (uint32_t p = 0; found && p < local->parts; p++) {
@@ -432,16 +427,16 @@ static gw_status gather_step(struct gw_gather_op *op)
 		return still_here(op, &local, found) ? gather_copy_here(op, &local) : gather_post_lost(op);
 	if (found && found == local.parts)
 		return gather_copy(op, &local);
-	gw_status status = found ? gather_post_divided(op, &local) : gather_post(op);
+	gw_status status = found ? gather_post_elsewhere(op, &local) : gather_post(op);
 	return status == GW_OK && op->divided.here_count ? GW_AGAIN : status;
 }
 
-static void gather_go_on(struct gw_turn *turn)
+static void gather_go_on(struct gw_job_slice *slice)
 {
-	struct gw_gather_op *op = (struct gw_gather_op *)((char *)turn - offsetof(struct gw_gather_op, turn));
+	struct gw_gather_op *op = (struct gw_gather_op *)((char *)slice - offsetof(struct gw_gather_op, slice));
 	gw_status status = op->reads.status == GW_OK ? gather_step(op) : op->reads.status;
 	if (status == GW_AGAIN)
-		gw_engine_continue(op->engine, turn);
+		gw_engine_continue(op->engine, slice);
 	else
 		gw_fan_in_end_one(&op->reads, status);
 }
@@ -462,10 +457,10 @@ void gw_gather_op_start(struct gw_gather_op *op, struct gw_job *job, const struc
 	op->out = out;
 	op->row_bytes = rows->row_bytes;
 	op->buffer = buffer;
-	op->turn.run = gather_go_on;
+	op->slice.run = gather_go_on;
 	gw_status status = gather_check(rows, n);
 	if (status == GW_OK)
-		gather_go_on(&op->turn);
+		gather_go_on(&op->slice);
 	else
 		gw_fan_in_end_one(&op->reads, status);
 }

@@ -1,6 +1,6 @@
 /* Fetches rows by id from their owners into a buffer: the only step of a gather, and the last step of a mini-batch.
  *
- *   ids, all rows in this process's reach -> one pass that copies them, turn by turn (local_rows.h) -> done
+ *   ids, all rows in this process's reach -> one pass that copies them, slice by slice (local_rows.h) -> done
  *   ids, piece by piece -> owner (book) -> [address order] -> one link op per owner -> done
  *                                                             rows, or spans of adjacent rows
  *   ids of both kinds   -> first the second way, for the rows out of reach; then the first way, for the others
@@ -43,7 +43,7 @@ struct gw_gather_op {
 	uint8_t *out;
 	uint64_t row_bytes;
 	struct gw_buffer *buffer, *own; /* own: registered for this gather, or NULL */
-	struct gw_turn turn;
+	struct gw_job_slice slice;
 	struct gw_fan_in reads;
 };
 

@@ -18,7 +18,7 @@
 
 static_assert(RING > GW_COPY_AHEAD, "a row's address must stay until the row is copied");
 
-/* The first byte of a part's rows; NULL: they cannot be addressed, or exceed their region. */
+/* NULL: the rows cannot be addressed, or exceed their region. */
 static const uint8_t *part_rows(struct gw_engine *engine, const struct gw_rows *rows, uint32_t part)
 {
 	const struct gw_link *link = gw_engine_link(engine, part);

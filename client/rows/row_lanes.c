@@ -75,7 +75,7 @@ static void share_unref(struct write_lane *lane, struct gw_write_share *share)
 	call_end_one(share->call);
 }
 
-/* The call has failed: withdraws the rows that no request carries. */
+/* Withdraws the rows that no request carries. */
 static void call_fail(struct gw_write_call *call, gw_status status)
 {
 	struct gw_row_lanes *lanes = call->ticket.client->lanes;
@@ -98,7 +98,6 @@ static void call_fail(struct gw_write_call *call, gw_status status)
 
 /* --- Pieces. --- */
 
-/* The largest header of a request. */
 static uint64_t lane_piece_head_max(const struct gw_write_call *call)
 {
 	return call->is_push ? GW_TENSOR_PUSH_HEAD_MAX : sizeof(struct gw_tensor_rows_call);
@@ -132,7 +131,7 @@ static gw_status lane_piece_end(const struct gw_write_share *share, uint64_t *en
 		       (unsigned long long)(*end - share->at), call->handle->base.name, (unsigned long long)room);
 }
 
-/* Combines the gradients of one row as the server would combine them. */
+/* As the server would combine them. */
 static void piece_combine(const struct gw_write_share *share, uint64_t end, bool squares, uint8_t *to)
 {
 	const struct gw_write_call *call = share->call;
@@ -142,7 +141,6 @@ static void piece_combine(const struct gw_write_share *share, uint64_t end, bool
 			     squares ? (float *)(void *)to : NULL);
 }
 
-/* Builds the next request of a share, with its rows up to `end`. */
 static gw_status lane_piece_make(struct lane_piece *piece, const struct gw_write_share *share, uint64_t end,
 				 bool combined)
 {
@@ -173,7 +171,6 @@ static gw_status lane_piece_make(struct lane_piece *piece, const struct gw_write
 	return GW_OK;
 }
 
-/* Records whether the server has the optimizer's state. */
 static gw_status piece_take_state(const struct lane_piece *piece, gw_status status,
 				  const struct gw_completion *completion)
 {
@@ -324,7 +321,7 @@ static void lane_take_request(struct lane_piece *piece, const struct gw_write_sh
 	piece->op.request_bytes = call->request_bytes;
 }
 
-/* Sends the next piece of a share. False: the piece must wait. */
+/* False: the piece must wait. */
 static bool lane_send(struct write_lane *lane, struct gw_write_share *share)
 {
 	uint64_t oldest = lane_oldest(lane), end = share->at;
@@ -382,7 +379,7 @@ static bool lane_step(struct write_lane *lane)
 	return share && lane_send(lane, share);
 }
 
-/* Takes steps until none is possible. A request that fails at once calls this function recursively. */
+/* A request that fails at once calls this function recursively. */
 static void lane_pump(struct write_lane *lane)
 {
 	lane->again = true;

@@ -65,7 +65,6 @@ static inline uint64_t position_of(const struct gw_row_ids *of, uint64_t number)
 	return of->positions ? of->positions[number] : number;
 }
 
-/* Finds the owner of each id, and counts the ids of each owner. */
 static gw_status find_owners(struct gw_row_lists *lists, const struct gw_row_ids *of, const struct gw_row_piece *piece)
 {
 	const struct gw_row_ids in = *of; /* the lists may be any memory: it would be read again for each row */

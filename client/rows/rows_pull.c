@@ -94,7 +94,6 @@ static void pull_count(const struct gw_pull *pull, uint64_t rows)
 				      memory_order_relaxed);
 }
 
-/* Continues with the rows that the read reports as torn. */
 static gw_status pull_take_torn(struct gw_pull *pull, const struct gw_completion *completion)
 {
 	if (completion->torn_count == 0 || completion->torn_count > pull->count)

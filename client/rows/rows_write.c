@@ -22,8 +22,7 @@ static void call_drop_overwritten(struct gw_write_call *call)
 	call->n = kept;
 }
 
-/* Finds the owner of each row, and the row's number there. Sorts the rows by owner and number; equal rows keep the
- * order of the call. */
+/* Sorts the rows by owner and number; equal rows keep the order of the call. */
 static gw_status call_split(struct gw_write_call *call)
 {
 	const struct gw_tensor_layout *layout = &call->handle->layout;

@@ -89,7 +89,7 @@ static struct gw_tensor_handle *handle_at(struct gw_tensor_handles *handles, siz
 	return NULL;
 }
 
-/* How many handles exist. The lock must be held. */
+/* The lock must be held. */
 static size_t handles_all(const struct gw_tensor_handles *handles)
 {
 	size_t all = handles->count;
@@ -166,7 +166,7 @@ void gw_tensor_handles_return_reads(struct gw_client *client, uint32_t part, con
 	pthread_mutex_unlock(&client->handles->lock);
 }
 
-/* The next free handle. The caller raises handles->count to keep it. */
+/* The caller raises handles->count to keep it. */
 static gw_status handle_room(struct gw_tensor_handles *handles, struct gw_tensor_handle **out)
 {
 	uint32_t blocks = handles->block_count;
@@ -185,7 +185,7 @@ static gw_status handle_room(struct gw_tensor_handles *handles, struct gw_tensor
 	return GW_OK;
 }
 
-/* Creates the counts of reads, all zero. Each engine's counts have their own cache lines. */
+/* All zero. Each engine's counts have their own cache lines. */
 static gw_status handle_reads_create(const struct gw_client *client, struct gw_tensor_handle *handle)
 {
 	const uint32_t line = LINE_BYTES / sizeof(uint64_t);

@@ -54,7 +54,6 @@ gw_status gw_places_find(const struct gw_client *client, const char *key, struct
 	return GW_OK;
 }
 
-/* Checks that all parts store a key with the same element type and row shape. */
 static gw_status check_alike(const struct gw_graph_meta *meta, const struct gw_array_meta *first)
 {
 	for (uint32_t p = 1; p < meta->num_parts; p++) {
@@ -86,8 +85,7 @@ static gw_status check_changes_alike(const struct gw_client *client, const char 
 	return GW_OK;
 }
 
-/* Adds the inverse of an edge type's original ids. It has one row per original id, so its rows do not correspond to
- * edges; the parts divide them evenly. */
+/* It has one row per original id, so its rows do not correspond to edges; the parts divide them evenly. */
 static gw_status add_inverse(struct gw_client *client, uint32_t etype)
 {
 	const struct gw_graph_meta *meta = client->meta;
@@ -219,7 +217,6 @@ static void free_lists(struct gw_client *client, enum gw_direction direction)
 	gw_free(client->list_places[direction]);
 }
 
-/* The number of rows of an array in each part. */
 static gw_status rows_of_parts(const struct gw_graph_meta *meta, const char *key, uint64_t **out)
 {
 	*out = gw_calloc(meta->num_parts, sizeof(**out));

@@ -23,7 +23,7 @@ struct gw_batch;
 struct gw_job;
 struct gw_link;
 struct gw_tensor_table;
-struct gw_turn;
+struct gw_job_slice;
 
 #define GW_KEY_BYTES_MAX 1024
 #define GW_ROW_BYTES_MAX (1u << 24) /* limit for one fetched row */
@@ -126,7 +126,7 @@ struct gw_engine {
 	uint32_t buffer_count;
 	_Atomic(struct gw_job *) inbox; /* newest first */
 	_Atomic uint32_t cancels;       /* cancel requests that the engine has not yet handled */
-	struct gw_turn *turns;          /* of jobs that continue */
+	struct gw_job_slice *slices;    /* of jobs that continue */
 	struct gw_link *ticking;        /* links that each run looks at: see gw_links_tick */
 	struct gw_job *jobs;
 	uint32_t jobs_open;

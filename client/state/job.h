@@ -21,10 +21,10 @@ struct gw_event {
 	void (*fire)(struct gw_event *event, const struct gw_completion *completion);
 };
 
-/* A step of a job, which the engine runs in its turn: see gw_engine_continue. The memory belongs to the job. */
-struct gw_turn {
-	struct gw_turn *next;
-	void (*run)(struct gw_turn *turn);
+/* A slice of a job: see gw_engine_continue. The memory belongs to the job. */
+struct gw_job_slice {
+	struct gw_job_slice *next;
+	void (*run)(struct gw_job_slice *slice);
 };
 
 /* A wake is a system call, which takes a fifth of the time of reading one row from mapped memory. A job therefore wakes

@@ -102,7 +102,7 @@ static bool is_free(const struct gw_slab_chunk *chunk)
 	return chunk->largest[0] == chunk->order + 1;
 }
 
-/* Updates the nodes above one that has changed. order: of the changed node. */
+/* order: of the changed node. */
 static void update_above(struct gw_slab_chunk *chunk, uint64_t node, uint32_t order)
 {
 	uint8_t *largest = chunk->largest;

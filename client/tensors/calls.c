@@ -122,7 +122,6 @@ static gw_status listing_check(const struct gw_tensor_list_call *call, const str
 		       : gw_fail(GW_PROTOCOL, "part %u lists tensor \"%s\" where it has no place", part, plan->name);
 }
 
-/* Lists all tensors of one part, page by page. */
 static gw_status listing_read(struct gw_client *client, uint32_t part, struct listing *listing, struct gw_vec *reply,
 			      struct gw_tensor_listed *page)
 {
@@ -220,7 +219,7 @@ static gw_status count_take(struct count *count, uint64_t *out)
 	return status;
 }
 
-/* Counts rows first to first + n - 1 of every part, as far as they exist. Waits for all requests that were begun. */
+/* As far as they exist. Waits for all requests that were begun. */
 static gw_status count_range(struct gw_client *client, const struct gw_tensor_handle *handle, struct count *counts,
 			     uint64_t first, uint64_t n, uint64_t *out)
 {

@@ -91,7 +91,6 @@ static gw_status save_end_arrays(struct save *save)
 
 /* --- Rows from a server. --- */
 
-/* Frees the reply of a slot's last call. */
 static void slot_free(struct save_slot *slot)
 {
 	gw_free(slot->call.memory);
@@ -161,7 +160,7 @@ static gw_status save_keep_rate(struct save *save, uint64_t bytes)
 	return gw_cancel_scope_pause(until_ns < gw_now_ns() + SAVE_PAUSE_MIN_NS ? 0 : until_ns);
 }
 
-/* Requests which state a part has at the moment. The first part with state defines the tensor's optimizer. */
+/* The first part with state defines the tensor's optimizer. */
 static gw_status save_look(struct save *save)
 {
 	struct gw_checkpoint_tensor *tensor = &save->index->tensors[save->tensor];
@@ -326,7 +325,7 @@ static const char *save_name_at(const void *list, uint32_t i)
 	return ((const struct gw_tensor_list *)list)->entries[i].name;
 }
 
-/* Checks the folder. `replace` may delete only a checkpoint, that is, the files that its JSON names. */
+/* `replace` may delete only a checkpoint, that is, the files that its JSON names. */
 static gw_status save_check_folder(const char *folder, bool replace, struct gw_owned **owned)
 {
 	*owned = NULL;

@@ -85,8 +85,7 @@ gw_status gw_original_ids_find(struct gw_client *client, const struct gw_tensor_
 	return status == GW_OK || status == GW_NOT_FOUND ? GW_OK : status;
 }
 
-/* Computes the digests that replace original ids that are text. Digests are practically unique; a restore checks them
- * for duplicates. */
+/* Digests are practically unique; a restore checks them for duplicates. */
 static gw_status digest_texts(struct gw_client *client, uint32_t ntype, const int64_t *nodes, uint64_t n, int64_t *out)
 {
 	struct gw_texts *texts;

@@ -183,7 +183,6 @@ static gw_status creation_lead(struct creation *creation)
 	return GW_OK;
 }
 
-/* Records the progress of the part that replied last. */
 static void creation_note(struct creation *creation, uint32_t part)
 {
 	size_t used = creation->waiting ? strlen(creation->names) : 0;
@@ -212,7 +211,6 @@ static void creation_log(struct creation *creation)
 	       creation->names);
 }
 
-/* Repeats requests to all parts until each part is filled. */
 static gw_status creation_fill(struct creation *creation)
 {
 	uint32_t parts = creation->client->meta->num_parts;
@@ -263,7 +261,7 @@ static gw_status creation_complete(struct creation *creation)
 	return GW_OK;
 }
 
-/* Opens the other parts of a complete tensor. They must have the epochs that part 0 names. */
+/* They must have the epochs that part 0 names. */
 static gw_status creation_join(struct creation *creation)
 {
 	const uint8_t *epochs = NULL;

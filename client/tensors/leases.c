@@ -80,7 +80,7 @@ gw_status gw_tensor_leases_create(struct gw_client *client, struct gw_tensor_lea
 	return GW_OK;
 }
 
-/* The time between reports. The lock must be held. */
+/* The lock must be held. */
 static uint64_t lease_period_ns(const struct gw_tensor_leases *leases)
 {
 	if (leases->every_ms)
@@ -113,7 +113,6 @@ static void lease_at_least(struct gw_tensor_leases *leases, uint64_t every_ms)
 		leases->every_ms = every_ms < READS_MS ? (uint32_t)every_ms : READS_MS;
 }
 
-/* Reads from a server's reply the interval that the server requests. */
 static void lease_parse_reply(struct gw_tensor_leases *leases, const struct lease_call *call)
 {
 	uint64_t every_ms = call->call.reply_bytes == sizeof(every_ms) ? gw_tensor_number(call->reply.data, 0) : 0;

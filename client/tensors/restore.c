@@ -74,7 +74,7 @@ static gw_status restore_find_type(const struct restore *restore, struct gw_tens
 	return GW_OK;
 }
 
-/* An existing tensor must have the same rows; their initial values do not matter any more. */
+/* Their initial values do not matter any more. */
 static gw_status restore_check_opened(const struct gw_tensor_plan *have, const struct gw_tensor_plan *wanted)
 {
 	if (have->dtype != wanted->dtype || have->ndim != wanted->ndim || have->placement != wanted->placement ||
@@ -175,7 +175,7 @@ static gw_status restore_open_arrays(struct restore *restore, uint32_t part)
 	return status;
 }
 
-/* Reads n rows with their state; zeros if the part had no state. */
+/* Zeros if the part had no state. */
 static gw_status restore_read(struct restore *restore, uint64_t n)
 {
 	uint64_t at = 0;
@@ -195,7 +195,7 @@ static gw_status restore_read(struct restore *restore, uint64_t n)
 	return status;
 }
 
-/* Looks up the number of an original id, without inserting the id. */
+/* Without inserting the id. */
 static bool restore_find(const struct gw_hash_map *map, uint64_t original, uint32_t *number)
 {
 	uint64_t slot = gw_hash_slot(map, original);
@@ -208,8 +208,7 @@ static bool restore_find(const struct gw_hash_map *map, uint64_t original, uint3
 	return false;
 }
 
-/* Sets the ids of n rows. If original ids are used, keeps only the rows of this pass and moves them to the front.
- * *kept: their number. */
+/* If original ids are used, keeps only the rows of this pass and moves them to the front. *kept: their number. */
 static gw_status restore_name(struct restore *restore, const struct gw_checkpoint_part *part, uint64_t at, uint64_t n,
 			      uint64_t *kept)
 {
@@ -238,7 +237,7 @@ static gw_status restore_name(struct restore *restore, const struct gw_checkpoin
 
 /* --- State. --- */
 
-/* Sends columns first to first + floats - 1 of the state of some rows of one part, in one request. */
+/* In one request. */
 static gw_status restore_send_state(struct restore *restore, uint32_t part, const uint32_t *which, uint32_t count,
 				    uint64_t first, uint64_t floats)
 {
@@ -264,8 +263,7 @@ static gw_status restore_send_state(struct restore *restore, uint32_t part, cons
 				NULL);
 }
 
-/* Sends the state of n rows to their owners. A request carries as many rows as fit; a long row takes several
- * requests. */
+/* A request carries as many rows as fit; a long row takes several requests. */
 static gw_status restore_state(struct restore *restore, uint64_t n)
 {
 	const struct gw_tensor_layout *layout = &restore->handle->layout;
@@ -333,7 +331,6 @@ static gw_status restore_fail_twice(const struct restore *restore, int64_t origi
 		       (long long)original);
 }
 
-/* Puts the original ids of this pass into the map. */
 static gw_status restore_fill_map(struct restore *restore)
 {
 	int64_t *originals = gw_malloc(GW_CHECKPOINT_PIECE * sizeof(*originals));
@@ -430,7 +427,7 @@ static const char *restore_name_at(const void *index, uint32_t i)
 	return ((const struct gw_checkpoint_index *)index)->tensors[i].plan.name;
 }
 
-/* Restores the tensors of the checkpoint that is in the folder now. *save: its number. */
+/* *save: the checkpoint's number. */
 static gw_status restore_once(struct gw_client *client, const char *folder, const char *const *names,
 			      uint32_t name_count, uint64_t *save)
 {

@@ -49,7 +49,6 @@ gw_status gw_tensor_state_make(struct gw_client *client, const struct gw_tensor_
 	return status;
 }
 
-/* Finds the columns of an array among those of a row's state. */
 static gw_status state_find_array(struct state_rows *state, const char *name)
 {
 	struct gw_optimizer_array arrays[GW_OPTIMIZER_ARRAYS_MAX];
@@ -66,7 +65,7 @@ static gw_status state_find_array(struct state_rows *state, const char *name)
 		       name ? name : "");
 }
 
-/* Sorts the rows by owner and number; equal rows keep the order of the call. */
+/* Equal rows keep the order of the call. */
 static gw_status state_sort(struct state_rows *state, const int64_t *ids)
 {
 	const struct gw_tensor_layout *layout = &state->handle->layout;
@@ -117,7 +116,6 @@ static gw_status state_end(struct state_rows *state, const struct gw_tensor *ten
 	return gw_tensor_name_gone(status, tensor->name);
 }
 
-/* The part that has the row of a key. */
 static uint32_t state_part(const struct state_rows *state, uint64_t key)
 {
 	return gw_book_owner(state->handle->layout.starts, state->handle->layout.parts, key);
@@ -139,7 +137,7 @@ static uint64_t span_end(const struct state_rows *state, uint64_t at, uint32_t p
 	return end;
 }
 
-/* Asks for the rows of a span with their state. *out: NULL if the part has no state. */
+/* *out: NULL if the part has no state. */
 static gw_status span_ask(struct state_rows *state, uint32_t part, uint64_t first, uint32_t count, const uint8_t **out)
 {
 	const struct gw_tensor_range_call call = {.epoch = state->handle->epochs[part], .first = first, .count = count};
@@ -170,7 +168,6 @@ static gw_status span_ask(struct state_rows *state, uint32_t part, uint64_t firs
 	return GW_OK;
 }
 
-/* Copies the array of the wanted rows at..end of a span. */
 static gw_status span_read(struct state_rows *state, uint64_t at, uint64_t end, uint32_t part, uint8_t *out)
 {
 	const uint8_t *found = NULL;
@@ -203,7 +200,7 @@ gw_status gw_tensor_state_read(struct gw_client *client, const struct gw_tensor 
 
 /* --- Writing. --- */
 
-/* Sends columns first to first + columns - 1 of the array of the rows at..end, in one request. */
+/* In one request. */
 static gw_status state_send(struct state_rows *state, uint64_t at, uint64_t end, uint32_t part, uint64_t first,
 			    uint64_t columns, const uint8_t *values)
 {

@@ -8,7 +8,12 @@ converts them to reStructuredText. Sphinx warns about text that it cannot read, 
 
 from __future__ import annotations
 
+import importlib
 import re
+from pathlib import Path
+
+import graphwire
+from sphinx.pycode import ModuleAnalyzer
 
 project = "Graphwire"
 copyright = "the Graphwire authors"
@@ -56,7 +61,24 @@ def _rewritten(lines):
     return found
 
 
+def _read_private_files():
+    """Classes of private folders name a public module. Sphinx looks there for the order of their members, and gets it
+    from the files that have the classes."""
+    for path in sorted(Path(graphwire.__file__).parent.glob("_*/*.py")):
+        name = f"graphwire.{path.parent.name}.{path.stem}"
+        source = ModuleAnalyzer.for_file(path, name)
+        source.analyze()
+        things = [thing for thing in vars(importlib.import_module(name)).values() if isinstance(thing, type)]
+        classes = [thing for thing in things if thing.__module__.startswith("graphwire")]
+        for public in {one.__module__ for one in classes if one.__name__ in source.tagorder} - {name}:
+            analyzer = ModuleAnalyzer.for_module(public)
+            analyzer.analyze()
+            analyzer.tagorder.update(source.tagorder)
+
+
 def setup(app):
+    _read_private_files()
+
     def rewrite(app, what, name, obj, options, lines):
         lines[:] = _rewritten(lines)
 

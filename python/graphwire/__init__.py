@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from graphwire._native import (
+from graphwire._base.native import (
     DeadlineError,
     GraphwireError,
     InvalidError,
@@ -24,19 +24,19 @@ from graphwire._native import (
     lib,
     text,
 )
-from graphwire._save import save
-from graphwire.batch import Batch, Block, Edges
-from graphwire.edge_ids import EdgeIds
-from graphwire.edges import EdgeList
-from graphwire.graph import Feature, Graph, open
-from graphwire.held_out import HeldOut
-from graphwire.loader import EdgeLoader, NodeLoader, sample
-from graphwire.partition import partition_graph
-from graphwire.tables import Tables, from_tables
-from graphwire.tensor import Tensor
+from graphwire._files.partition import partition_graph
+from graphwire._files.tables import Tables, from_tables
+from graphwire._graph.edge_ids import EdgeIds
+from graphwire._graph.edges import EdgeList
+from graphwire._graph.graph import Feature, Graph, open
+from graphwire._graph.held_out import HeldOut
+from graphwire._graph.save import save
+from graphwire._graph.tensor import Tensor
+from graphwire._train.batch import Batch, Block, Edges
+from graphwire._train.loader import EdgeLoader, NodeLoader, sample
 
 if TYPE_CHECKING:
-    from graphwire import chunks, datasets, nn, optim, pyg
+    from graphwire import batch, chunks, datasets, fetch, graph, ids, loader, nn, optim, partition, pyg  # noqa: F401
     from graphwire.optim import Embedding
 
 __version__ = text(lib.package_version())
@@ -73,13 +73,15 @@ __all__ = [
     "save",
 ]
 
-# Batch.to_pyg needs graphwire.pyg, which imports batch.py: the import happens at the first call.
+# Batch.to_pyg needs graphwire.pyg, which imports _train/batch.py: the import happens at the first call.
 Batch._converter = staticmethod(lambda batch, attributes: __getattr__("pyg").to_pyg(batch, attributes))
+
+_MODULES = ("batch", "chunks", "datasets", "fetch", "graph", "ids", "loader", "nn", "optim", "partition", "pyg")
 
 
 def __getattr__(name: str) -> Any:
     """Imports a submodule at its first use, because it needs torch or because few programs use it."""
-    if name in ("chunks", "datasets", "nn", "optim", "pyg"):
+    if name in _MODULES:
         return importlib.import_module(f"graphwire.{name}")
     if name == "Embedding":
         return importlib.import_module("graphwire.optim").Embedding

@@ -16,8 +16,8 @@ import time
 from typing import Callable
 
 import graphwire
-from graphwire._native import check, ffi, lib
-from graphwire.loader import Loader
+from graphwire._base.native import check, ffi, lib
+from graphwire._train.loader import Loader
 
 
 def _bare(loader: Loader) -> int:

@@ -31,8 +31,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from graphwire._keywords import keywords
-from graphwire.batch import Block, Edges
+from graphwire._base.keywords import keywords
+from graphwire._train.batch import Block, Edges
 
 Rows = Union[Tensor, tuple[Tensor, Tensor]]
 Activation = Optional[Callable[[Tensor], Tensor]]

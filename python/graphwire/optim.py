@@ -22,12 +22,13 @@ from weakref import ref
 import torch
 import torch.distributed as dist
 
-from graphwire import _arrays, _checks
-from graphwire._arrays import Ids
-from graphwire._keywords import keywords
-from graphwire._opened import Etype
-from graphwire.graph import Graph
-from graphwire.tensor import Initial, Tensor, check_optimizer, shared
+from graphwire._base import arrays as _arrays
+from graphwire._base import checks
+from graphwire._base.arrays import Ids
+from graphwire._base.keywords import keywords
+from graphwire._base.opened import Etype
+from graphwire._graph.graph import Graph
+from graphwire._graph.tensor import Initial, Tensor, check_optimizer, shared
 
 
 @keywords
@@ -52,8 +53,8 @@ class Embedding:
                  etype: Etype | None = None, initial: Initial | None = None, seed: int = 0, kept: bool = False):
         if (rows is None) == (ntype is None and etype is None):
             raise ValueError("an embedding needs a number of rows, or an ntype or etype that gives it, and not both")
-        width = _checks.integer("width", width, 1)
-        rows = None if rows is None else _checks.integer("rows", rows, 1, 2**63 - 1)
+        width = checks.integer("width", width, 1)
+        rows = None if rows is None else checks.integer("rows", rows, 1, 2**63 - 1)
         bound = width**-0.5
         self.tensor: Tensor = graph.create_tensor(
             name, (rows or 0, width), ntype=ntype, etype=etype, seed=seed, kept=kept,
@@ -68,7 +69,7 @@ class Embedding:
 
         Raises the errors of Feature.
         """
-        alone = _checks.as_integer(ids) is not None  # ids_array refuses a single uint8 or int8
+        alone = checks.as_integer(ids) is not None  # ids_array refuses a single uint8 or int8
         ids = torch.from_numpy(_arrays.own_ids(ids, self.tensor.rows_of))  # the caller may change its array meanwhile
         rows = torch.as_tensor(self.tensor[ids])
         if device is not None:
@@ -140,7 +141,7 @@ class _Sparse:
     def __init__(self, embeddings: Sequence[Embedding], lr: float, combine: str, sync: bool, **options: Any):
         check_optimizer(self.kind, lr, combine, **options)
         self.embeddings, self.lr, self.combine, self.options = list(embeddings), lr, combine, options
-        self.sync = _checks.flag("sync", sync)
+        self.sync = checks.flag("sync", sync)
 
     def __repr__(self) -> str:
         options = "".join(f", {name} {value}" for name, value in self.options.items())

@@ -19,7 +19,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from graphwire._run_program import run_program
+from graphwire._base.run_program import run_program
 
 
 class _Installing(Loader):

@@ -79,7 +79,6 @@ static gw_status check_spec(const struct gw_blocks *blocks, const struct gw_bloc
 	return GW_OK;
 }
 
-/* Allocates the arrays of every (hop, edge type) of the spec. */
 static gw_status make_arrays(struct gw_blocks *blocks)
 {
 	uint32_t used = 0;
@@ -100,7 +99,6 @@ static gw_status make_arrays(struct gw_blocks *blocks)
 	return GW_OK;
 }
 
-/* Copies the spec and allocates the room that it needs. */
 static gw_status take_spec(struct gw_blocks *blocks, const struct gw_blocks_spec *spec)
 {
 	size_t etypes = blocks->meta->num_etypes, ntypes = blocks->meta->num_ntypes;
@@ -116,7 +114,7 @@ static gw_status take_spec(struct gw_blocks *blocks, const struct gw_blocks_spec
 	return make_arrays(blocks);
 }
 
-/* Numbers the seeds of a list. Their rows follow those of the lists before it. groups: of all seeds, or NULL. */
+/* Their rows follow those of the lists before it. groups: of all seeds, or NULL. */
 static gw_status number_seeds(struct gw_blocks *blocks, const struct gw_seeds *list, const uint32_t *groups)
 {
 	const struct gw_graph_meta *meta = blocks->meta;

@@ -100,8 +100,7 @@ static void finish_mixed(const struct blocks_walk *walk, int64_t *edge_ids)
 	}
 }
 
-/* Removes the excluded edges from the run's picks. */
-static void drop_picks(struct blocks_walk *walk, uint64_t *picks, uintptr_t memory)
+static void drop_excluded_picks(struct blocks_walk *walk, uint64_t *picks, uintptr_t memory)
 {
 	struct gw_lists *lists = &walk->run.lists;
 	uint64_t to = 0, from = 0;
@@ -136,11 +135,10 @@ static gw_status pick_run(struct blocks_walk *walk, uintptr_t memory)
 	run->element_bytes = walk->index_bytes;
 	status = gw_draw_from_memory(&walk->draw, run, &columns, picks, UINT64_MAX, &too_long);
 	if (status == GW_OK && gw_blocks_may_drop(blocks, walk->etype))
-		drop_picks(walk, picks, memory);
+		drop_excluded_picks(walk, picks, memory);
 	return status;
 }
 
-/* Reads the neighbours of the run's picks, and numbers them in the groups of their destinations. */
 static gw_status number_in_groups(struct blocks_walk *walk, const struct gw_relabel_source *source, uint64_t total,
 				  void *numbers)
 {
@@ -161,7 +159,6 @@ static gw_status number_in_groups(struct blocks_walk *walk, const struct gw_rela
 	return gw_blocks_number_in_groups(blocks, lists->groups, lists->n, counts, ends, total, numbers);
 }
 
-/* Adds the picks of the run to the block's edges. */
 static gw_status add_run(struct blocks_walk *walk)
 {
 	struct gw_blocks *blocks = walk->blocks;
@@ -250,7 +247,9 @@ static gw_status walk_hop(struct blocks_walk *walk)
 				walk->index_bytes = walk->parts[p][etype].index_bytes;
 		}
 		walk->draw.forms[GW_COLUMN_IDS].entry_bytes = walk->index_bytes;
-		status = walk_edges(walk);
+		status = gw_draw_check_use(&walk->draw);
+		if (status == GW_OK)
+			status = walk_edges(walk);
 	}
 	return status != GW_OK ? status : gw_blocks_hop_end(blocks);
 }

@@ -106,7 +106,6 @@ INLINE uint32_t put(struct gw_relabel *relabel, uint64_t key, uint64_t id, uint6
 	return number;
 }
 
-/* Makes room for the nodes that n ids may add. */
 static gw_status make_room(struct gw_relabel *relabel, struct gw_node_list *nodes, uint64_t n, bool wide)
 {
 	uint64_t left = nodes->id_count - nodes->count, more = n < left ? n : left;

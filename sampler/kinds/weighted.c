@@ -43,14 +43,13 @@
 
 #define TABLE_ENTRY_BYTES 8
 
-/* Names the list of an invalid weight. The error text has its position in the list. */
+/* The error text has its position in the list. */
 static gw_status fail_list(const struct gw_weighted *w, uint32_t list, gw_status status)
 {
 	return gw_column_context(status, w->draw, GW_COLUMN_WEIGHT, w->run->lists.vertices[list]);
 }
 
-/* All positive edges of a list. */
-static gw_status pick_positive(struct gw_weighted *w, uint32_t list, const void *weights)
+static gw_status pick_all_positive(struct gw_weighted *w, uint32_t list, const void *weights)
 {
 	const struct gw_lists *lists = &w->run->lists;
 	uint64_t count;
@@ -70,7 +69,7 @@ static gw_status pick_by_weight(struct gw_weighted *w, uint32_t list, const void
 	uint64_t *slots = gw_weighted_slots(w, list), n = lists->degrees[list], count = w->run->counts[list];
 	struct gw_exact exact;
 	if (gw_weighted_takes_all(w, n))
-		return pick_positive(w, list, weights);
+		return pick_all_positive(w, list, weights);
 	gw_status status = gw_exact_begin(&exact, w->draw->forms[GW_COLUMN_WEIGHT].dtype, weights, n, scratch);
 	if (status != GW_OK)
 		return fail_list(w, list, status);
@@ -143,7 +142,6 @@ static uint64_t entries_asked(const struct gw_weighted *w)
 	return w->number == 1 ? first : gw_weighted_draws_max(w) - first;
 }
 
-/* Handles what the previous round needed, list by list. */
 static gw_status weighted_continue(struct gw_weighted *w)
 {
 	const struct gw_draw_run *run = w->run;

@@ -24,7 +24,7 @@ struct picked {
 	uint32_t *set, mask; /* NULL: the slots are sorted */
 };
 
-/* Returns false if the set has the position. */
+/* False: the set has the position. */
 static bool picked_set_add(struct picked *picked, uint32_t position)
 {
 	uint32_t slot = (uint32_t)(position * 0x9e3779b1u) & picked->mask;
@@ -56,8 +56,7 @@ static gw_status picked_begin(struct picked *picked, uint64_t *slots, uint64_t c
 	return GW_OK;
 }
 
-/* Adds a position unless it was picked before. */
-static void picked_add(struct picked *picked, uint32_t position)
+static void picked_add_once(struct picked *picked, uint32_t position)
 {
 	uint64_t *slots = picked->slots, at = picked->count;
 	if (picked->set) {
@@ -163,7 +162,7 @@ static gw_status pick_by_table(struct gw_weighted *w, uint32_t list, uint64_t dr
 		if (w->replace)
 			slots[picked.count++] = pick;
 		else
-			picked_add(&picked, pick);
+			picked_add_once(&picked, pick);
 	}
 	run->counts[list] = (uint32_t)picked.count;
 	if (picked.count < w->fanout)
@@ -247,8 +246,7 @@ static gw_status group_sort(struct gw_weighted *w, struct gw_weighted_group *gro
 	return GW_OK;
 }
 
-/* Draws more for the lists with repeats. */
-static gw_status group_finish(struct gw_weighted *w, struct gw_weighted_group *group)
+static gw_status group_draw_more(struct gw_weighted *w, struct gw_weighted_group *group)
 {
 	struct list_draws draws;
 	gw_status status = GW_OK;
@@ -309,7 +307,7 @@ gw_status gw_weighted_pick_at_hand(struct gw_weighted *w, const uint16_t *drawn,
 	     at += GW_WIDE_LANES, step++) {
 		struct gw_weighted_group *group = &groups.groups[step % 2], *before = &groups.groups[(step + 1) % 2];
 		if (group->used)
-			status = group_finish(w, group);
+			status = group_draw_more(w, group);
 		if (status == GW_OK && at < count)
 			group_draw(w, group, drawn + at, MIN(count - at, GW_WIDE_LANES));
 		if (status == GW_OK && before->used && at < count + GW_WIDE_LANES) {
@@ -356,5 +354,5 @@ gw_status gw_weighted_groups_end(struct gw_weighted *w, struct gw_weighted_group
 	if (group->used == 0)
 		return GW_OK;
 	gw_status status = group_sort(w, group, &groups->network);
-	return status == GW_OK ? group_finish(w, group) : status;
+	return status == GW_OK ? group_draw_more(w, group) : status;
 }

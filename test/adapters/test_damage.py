@@ -13,7 +13,7 @@ import pytest
 import test_datasets as sets
 import torch
 from damage import damages
-from graphwire._pickles import load, load_torch
+from graphwire._files.pickles import load, load_torch
 from graphwire.datasets import DatasetError
 from graphwire.datasets import load as load_set
 from graphwire.dgl import host
@@ -153,7 +153,7 @@ def test_torch_files_make_plain_numbers_only(tmp_path):
     # In a child, which a signal would end.
     done = subprocess.run([sys.executable, "-c", """
 import sys, zipfile
-from graphwire._pickles import load_torch
+from graphwire._files.pickles import load_torch
 with zipfile.ZipFile(sys.argv[1], "w") as file:
     file.writestr("a/data.pkl", bytes.fromhex(sys.argv[2]))
     file.writestr("a/version", "3")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from archives import zipped
-from graphwire._graph_arrays import HOMOGENEOUS
+from graphwire._files.graph_arrays import HOMOGENEOUS
 from graphwire.datasets import DatasetError, edge_list, load, triples
 from web import Web
 
@@ -28,7 +28,7 @@ def direct(monkeypatch):
     """No proxy, no mirror, no pauses."""
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.delenv("GRAPHWIRE_MIRROR", raising=False)
-    monkeypatch.setattr(graphwire.fetch.time, "sleep", lambda _: None)
+    monkeypatch.setattr(graphwire._files.fetch.time, "sleep", lambda _: None)
 
 
 def arrays():
@@ -50,7 +50,6 @@ def csv(rows):
 
 
 def of_nodes(split):
-    """The files of a data set of nodes."""
     return {"raw/edge.csv.gz": csv(A["edge"]), "raw/num-node-list.csv.gz": csv(np.array([NODES])),
             "raw/num-edge-list.csv.gz": csv(np.array([EDGES])), "raw/node-feat.csv.gz": csv(A["feat"]),
             "raw/node-label.csv.gz": csv(A["label"]), "raw/node_year.csv.gz": csv(A["year"]), "RELEASE_v1.txt": b"",

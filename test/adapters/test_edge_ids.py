@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import Servers, run
-from graphwire.edge_ids import EdgeIds
+from graphwire._graph.edge_ids import EdgeIds
 from graphwire.pyg import NeighborSampler, from_pyg, stores
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import LinkLoader, NodeLoader

@@ -54,7 +54,6 @@ def ways(g, sampler, **options):
 
 
 def right_map(g, whole, edges):
-    """Each edge's reverse, by the ids of g."""
     ids = torch.arange(2 * edges)
     users = ids if g.keeps_edge_ids() else g.edata["place"][:]  # the user's id of each edge
     here = torch.empty_like(users)

@@ -29,7 +29,7 @@ def direct(monkeypatch):
     """No proxy, no mirror, no pauses."""
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.delenv("GRAPHWIRE_MIRROR", raising=False)
-    monkeypatch.setattr(graphwire.fetch.time, "sleep", lambda _: None)
+    monkeypatch.setattr(graphwire._files.fetch.time, "sleep", lambda _: None)
 
 
 def left(folder):

@@ -219,7 +219,6 @@ def test_what_is_other_has_defaults_that_the_guide_explains():
 
 @of_dgl
 def test_the_table_is_whole():
-    """Every class and function of dgl.distributed has a line."""
     code = ("import dgl.distributed as d\nfor name, value in vars(d).items():\n"
             "    if not name.startswith('_') and callable(value): print('distributed.' + name)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

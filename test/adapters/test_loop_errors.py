@@ -203,8 +203,6 @@ def test_a_loop_that_cannot_go_on_says_so(data, typed, folder, name):
 
 
 class Dies(torch.utils.data.Sampler):
-    """A sampler that ends with an error."""
-
     def __iter__(self):
         yield from range(4 * BATCH)
         raise OSError("the list of seeds is lost")

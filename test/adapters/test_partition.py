@@ -232,7 +232,7 @@ def test_what_does_not_fit(tmp_path, monkeypatch):
     monkeypatch.setenv("GRAPHWIRE", str(tmp_path / "none"))
     monkeypatch.setenv("PATH", "")
     for place in ("_PACKAGE", "_TOP"):
-        monkeypatch.setattr(f"graphwire._program.{place}", tmp_path / "none")
+        monkeypatch.setattr(f"graphwire._base.program.{place}", tmp_path / "none")
     with pytest.raises(FileNotFoundError, match="INSTALL"):
         graphwire.partition_graph(edges, "web", 2, tmp_path / "out")
 

@@ -101,7 +101,6 @@ def test_several_types(typed):
 
 
 def test_what_is_refused(typed):
-    """By name, in one line."""
     _, g = typed
     nodes = {"user": torch.tensor([1])}
     g.edges["buys"].data["same"] = g.edges["buys"].data["w"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import Servers
-from graphwire import _arrays
+from graphwire._base import arrays as _arrays
 from graphwire.pyg import LinkNeighborLoader, NeighborLoader, from_pyg, stores
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.nn import GAT, GCN, GIN, GraphSAGE

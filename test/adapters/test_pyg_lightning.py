@@ -69,7 +69,6 @@ def quiet():
 
 
 def test_a_trainer(source, tmp_path):
-    """Three epochs over our loaders, validation and test."""
     torch.manual_seed(1)
     loaders = [NeighborLoader(source, [4, 3], getattr(DATA, mask), batch_size=20, shuffle=mask == "train_mask")
                for mask in ("train_mask", "val_mask", "test_mask")]

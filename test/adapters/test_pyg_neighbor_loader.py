@@ -18,7 +18,7 @@ import pytest
 import torch
 import torch_geometric.loader as pyg
 from conftest import Servers
-from graphwire._native import lib
+from graphwire._base.native import lib
 from graphwire.pyg import LinkNeighborLoader, NeighborLoader, NeighborSampler, from_pyg, stores
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, RandomSampler, WeightedRandomSampler
 from torch_geometric.data import Data, HeteroData
@@ -159,8 +159,6 @@ def test_arguments_without_effect(source):
 # --- Orders and loops. ---
 
 class Uneven:
-    """A batch sampler with batches of different lengths."""
-
     def __iter__(self):
         yield from ([0, 1], [5], [7, 6, 3])
 

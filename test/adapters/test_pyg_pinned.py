@@ -11,7 +11,7 @@ import graphwire
 import pytest
 import torch
 from conftest import Servers
-from graphwire._native import lib
+from graphwire._base.native import lib
 from graphwire.pyg import LinkNeighborLoader, NeighborLoader, from_pyg, pinned
 from torch_geometric.data import Data, HeteroData
 

@@ -6,6 +6,7 @@ PyG's code uses collate_fn, filter_fn, node_sampler and link_sampler of a loader
 from __future__ import annotations
 
 import gc
+import inspect
 import pickle
 import weakref
 
@@ -13,7 +14,7 @@ import graphwire
 import pytest
 import torch
 import torch_geometric.loader as pyg
-from graphwire._arrays import Lease
+from graphwire._base.arrays import Lease
 from graphwire.pyg import LinkNeighborLoader, NeighborLoader, NeighborSampler, ahead, from_pyg, stores
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.nn import GraphSAGE
@@ -205,3 +206,19 @@ def test_a_compiled_function(source):
     for call, given, breaks in ((step, (next(iter(loader)),), 0), (loop, (), 1)):
         dynamo.reset()
         assert dynamo.explain(call)(*given).graph_break_count <= breaks
+
+
+@pytest.mark.parametrize("name", ["NodeLoader", "LinkLoader"])
+def test_options_reach_pyg(name, monkeypatch):
+    """Each by itself, and no other: older versions lack some of the options. A default is not passed."""
+    ours, passed = getattr(graphwire.pyg, name), []
+    monkeypatch.setattr(getattr(pyg, name), "__init__", lambda _, *data, **options: passed.append((data, options)))
+    options = {one.name: one.default for one in inspect.signature(ours).parameters.values() if one.default is not
+               one.empty}
+    assert {"batch_size", "in_order", "transform", "input_id"} < options.keys()
+    for option in options:
+        value = torch.zeros(2, 3, dtype=torch.int64) if option in ("input_nodes", "edge_label_index") else object()
+        ours("data", "sampler", **{**options, option: value})
+        assert passed.pop() == (("data", "sampler"), {option: value}) and not passed
+    ours("data", "sampler", **options)
+    assert passed.pop() == (("data", "sampler"), {})

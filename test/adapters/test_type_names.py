@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from graphwire._escape import escaped_tensor, unescaped_tensor
+from graphwire._base.escape import escaped_tensor, unescaped_tensor
 from graphwire.dgl.install import install
 
 dgl = install()

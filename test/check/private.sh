@@ -2,7 +2,7 @@
 # private.sh [ROOT]: checks the names of headers. A header whose name ends in _private.h is for one object: only files of
 # its folder include it, two sources at least, so that the object's files may call each other (test/check/calls.sh). And
 # the reverse: a header that two or more sources of its object include, and no other file, has such a name. An object's
-# files begin with the header's name: endpoint.c and endpoint_read.c with endpoint.h. Tests may include every header.
+# files begin with the header's name: endpoint.c and endpoint_read.c with endpoint_private.h. Tests may include every header.
 # Prints the headers that break the rule.
 # private.sh --self-test: plants violations and checks that they are found.
 set -uo pipefail

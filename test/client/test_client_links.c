@@ -12,6 +12,8 @@
 #include "test/support/batch_oracle.h"
 #include "test/support/client_paths.h"
 #include "test/support/client_setup.h"
+#include "test/support/hop_ask.h"
+#include "test/support/must.h"
 
 #define COUNT  40 /* positives of a batch */
 #define SEED   5
@@ -409,6 +411,24 @@ static void digests_see_what_batches_of_edges_have(void **state)
 
 /* --- Wrong arguments; short memory. --- */
 
+/* A kind that draws by a value of each seed: calls without values are refused, whatever the client does. */
+static void values_are_needed(struct gw_client *client)
+{
+	struct gw_sampling_kind valued = gw_sample_weighted;
+	const struct gw_edge_columns *columns;
+	const struct gw_edge_rule rules[GW_FIXTURE_ETYPES] = {[FIXTURE_CITES] = {.weight = "weight"}};
+	const struct gw_sample_spec spec = {.hops = 2, .fanouts = all_fanouts, .rules = rules};
+	const struct gw_neighbours_spec list = {.etype = FIXTURE_CITES, .fanout = 3, .rule = rules[FIXTURE_CITES]};
+	const int64_t seed = 5;
+	struct gw_minibatch *batch;
+	struct gw_edge_list *listed;
+	valued.valued = true;
+	must(hop_columns(client, FIXTURE_CITES, "weight", &valued, &columns));
+	expect(gw_sample(client, &spec, 1, 1, &seed, 1, &batch), GW_INVALID, "needs a value for each seed");
+	expect(gw_neighbours(client, &list, 1, 1, &seed, 1, &listed), GW_INVALID, "needs a value for each seed");
+	must(hop_columns(client, FIXTURE_CITES, "weight", &gw_sample_weighted, &columns));
+}
+
 static void wrong_seeds_are_named(void **state)
 {
 	(void)state;
@@ -485,6 +505,8 @@ static void wrong_seeds_are_named(void **state)
 	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_NOT_FOUND, "no feature \"absent\"");
 	rules[FIXTURE_CITES] = (struct gw_edge_rule){.weight = ""};
 	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_INVALID, "names no feature");
+	for (uint32_t w = 0; w < ways.count; w++)
+		values_are_needed(ways.clients[w]);
 	ruled.rules = NULL;
 	ruled.frontier = 2;
 	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_INVALID, "frontier 2");

@@ -162,9 +162,9 @@ static void an_idle_client_unmaps_memory(void **state)
 	setup_end(&setup);
 }
 
-/* A long list of rows in reach takes several turns. The rows are those that a server sends; a bad id in any turn is
- * named; a list that is cancelled between two turns ends, and the client goes on. */
-static void long_lists_take_turns(void **state)
+/* A long list of rows in reach takes several slices. The rows are those that a server sends; a bad id in any slice is
+ * named; a list that is cancelled between two slices ends, and the client goes on. */
+static void long_lists_take_slices(void **state)
 {
 	(void)state;
 	enum { ROWS = 700000 };
@@ -291,9 +291,9 @@ static void lists_are_divided(void **state)
 }
 
 /* A server that is mapped has ended, which the client learns while it copies a long list: one in 61 polls looks at idle
- * connections (transport/poll_group.c), and a turn copies 2^17 rows. The next server is remote. The rows are those that
- * a server sends. */
-static void memory_is_lost_between_turns(void **state)
+ * connections (transport/poll_group.c), and a slice copies 2^17 rows. The next server is remote. The rows are those
+ * that a server sends. */
+static void memory_is_lost_between_slices(void **state)
 {
 	(void)state;
 	enum { REPEATS = 30, ROWS = REPEATS * DIVIDED_ROWS };
@@ -341,9 +341,9 @@ int main(void)
 		cmocka_unit_test(some_are_mapped),
 		cmocka_unit_test(a_mapped_server_becomes_a_remote_one),
 		cmocka_unit_test(an_idle_client_unmaps_memory),
-		cmocka_unit_test(long_lists_take_turns),
+		cmocka_unit_test(long_lists_take_slices),
 		cmocka_unit_test(lists_are_divided),
-		cmocka_unit_test(memory_is_lost_between_turns),
+		cmocka_unit_test(memory_is_lost_between_slices),
 	};
 	cluster_offer("shm");
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,7 @@ static gw_status update_turn(struct worker *worker)
 }
 
 /* Waits for all of them, also if one fails. */
-static gw_status push_slice(struct worker *worker)
+static gw_status push_turn(struct worker *worker)
 {
 	static const struct gw_optimizer grow = {.kind = GW_ADAGRAD, .rate = -0.1f, .eps = 1e-10f};
 	struct gw_ticket *tickets[PUSHES] = {NULL};
@@ -141,7 +141,7 @@ static void check_lost(struct gw_client *client, struct gw_client *other, const 
 static void kill_under(struct setup *setup, uint32_t part)
 {
 	enum { UPDATE, PUSH, READ, CREATE, WORKERS };
-	static gw_status (*const turns[WORKERS])(struct worker *) = {update_turn, push_slice, read_turn, create_turn};
+	static gw_status (*const turns[WORKERS])(struct worker *) = {update_turn, push_turn, read_turn, create_turn};
 	static struct worker workers[WORKERS];
 	float rows[STRIPED_ROWS * STRIPED_COLUMNS];
 	char names[2][32];

@@ -14,17 +14,15 @@
 
 #include <cmocka.h>
 
-#include "core/graph/alias.h"
 #include "core/numbers/rng.h"
 #include "sampler/blocks/relabel.h"
 #include "sampler/picks.h"
 #include "sampler/picks_rounds.h"
 #include "test/support/alloc_fault.h"
+#include "test/support/columned.h"
 #include "test/support/every_second.h"
-#include "test/support/slow_sample.h"
 
-#define NODES      900
-#define HUB        700 /* degree of one list in fifty */
+#define NODES      COLUMNED_NODES
 #define KINDS_MAX  16
 #define ROUNDS_MAX 5
 
@@ -52,72 +50,20 @@ static int find_kinds(void **state)
 	return 0;
 }
 
-/* --- A graph with columns. --- */
-
-struct columned {
-	struct slow_graph graph;
-	float *weights;
-	uint32_t *table;
-	struct gw_columns parts[SLOW_PARTS_MAX];
-	const struct gw_columns *of_types[1];
-};
-
-/* Zeros, and weights that differ much; the lists of every seventh node have no weight at all. */
-static void make_columns(struct columned *columned)
-{
-	const struct slow_graph *graph = &columned->graph;
-	uint64_t edges = graph->etypes[0].count;
-	columned->weights = malloc((edges + 1) * sizeof(float));
-	columned->table = malloc((edges + 1) * 8);
-	assert_non_null(columned->weights);
-	assert_non_null(columned->table);
-	for (uint64_t row = 0; row < NODES; row++) {
-		for (uint64_t e = graph->indptr[0][row]; e < graph->indptr[0][row + 1]; e++) {
-			uint64_t random = gw_mix64(e + 17);
-			columned->weights[e] = row % 7 == 3 || random % 4 == 0 ? 0 : (float)(random % 1000) / 8 + 1;
-		}
-	}
-	assert_int_equal(gw_alias_build(graph->indptr[0], NODES, GW_FLOAT32, columned->weights, 1, columned->table),
-			 GW_OK);
-	columned->of_types[0] = columned->parts;
-	for (uint32_t p = 0; p < graph->meta.num_parts; p++) {
-		uint64_t start = graph->adjacencies[p][0].edge_start;
-		columned->parts[p].at[GW_COLUMN_WEIGHT] = columned->weights + start;
-		columned->parts[p].at[GW_COLUMN_ALIAS] = columned->table + 2 * start;
-	}
-}
-
-/* Parallel edges, empty lists and hubs. */
-static void columned_begin(struct columned *columned, uint32_t parts, uint8_t offset_bytes, uint8_t index_bytes)
-{
-	uint64_t nodes = NODES;
-	memset(columned, 0, sizeof(*columned));
-	slow_graph_init(&columned->graph, 1, &nodes);
-	slow_graph_random(&columned->graph, 0, 0, HUB, 71);
-	slow_graph_cut(&columned->graph, parts, offset_bytes, index_bytes, parts);
-	make_columns(columned);
-}
-
-static void columned_end(struct columned *columned)
-{
-	slow_graph_free(&columned->graph);
-	free(columned->weights);
-	free(columned->table);
-}
-
 /* --- What a draw is made with. --- */
 
 struct variant {
 	const struct gw_sampling_kind *kind;
 	int32_t fanout;
 	bool replace, grouped, table; /* table: the weights have alias tables */
+	bool valueless;               /* the groups have no values */
 };
 
 #define VARIANT_BITS 3
 
 static struct variant variant_of(const struct gw_sampling_kind *kind, size_t fanout, uint32_t bits)
 {
-	return (struct variant){kind, fanouts[fanout], bits & 1, bits & 2, bits & 4};
+	return (struct variant){kind, fanouts[fanout], bits & 1, bits & 2, bits & 4, false};
 }
 
 /* Whether another variant draws the same: a kind without columns has no table. */
@@ -128,10 +74,12 @@ static bool variant_repeats(const struct variant *variant)
 
 static void set_forms(const struct variant *variant, struct gw_column_form forms[GW_COLUMN_COUNT])
 {
-	if (variant->kind->columns & GW_COLUMN_BIT(GW_COLUMN_WEIGHT))
-		forms[GW_COLUMN_WEIGHT] = (struct gw_column_form){sizeof(float), GW_FLOAT32};
-	if (variant->table)
-		forms[GW_COLUMN_ALIAS] = (struct gw_column_form){8, GW_UINT32};
+	columned_forms(variant->kind->columns & ~(variant->table ? 0 : GW_COLUMN_BIT(GW_COLUMN_ALIAS)), forms);
+}
+
+static struct gw_groups groups_of(const struct variant *variant)
+{
+	return variant->valueless ? (struct gw_groups){0} : columned_groups();
 }
 
 static struct gw_draw make_draw(const struct variant *variant, uint8_t index_bytes)
@@ -139,7 +87,8 @@ static struct gw_draw make_draw(const struct variant *variant, uint8_t index_byt
 	struct gw_draw draw = {.rule = {.key = gw_draw_key(3, 9, GW_DRAW_NEIGHBOURS, 0, 0),
 					.fanout = variant->fanout,
 					.replace = variant->replace},
-			       .kind = variant->kind};
+			       .kind = variant->kind,
+			       .groups = groups_of(variant)};
 	set_forms(variant, draw.forms);
 	draw.forms[GW_COLUMN_IDS].entry_bytes = index_bytes;
 	if (draw.kind->check)
@@ -402,8 +351,11 @@ static gw_status run_blocks(const struct columned *columned, const struct varian
 	struct frontier frontier;
 	make_frontier(&frontier);
 	set_forms(variant, sampling.forms);
-	const struct gw_blocks_spec spec = {
-		.hops = 1, .fanouts = &variant->fanout, .replace = variant->replace, .sampling = &sampling};
+	const struct gw_blocks_spec spec = {.hops = 1,
+					    .fanouts = &variant->fanout,
+					    .replace = variant->replace,
+					    .sampling = &sampling,
+					    .groups = groups_of(variant)};
 	const struct gw_seeds seeds = {.count = NODES, .ids = (const int64_t *)frontier.vertices};
 	gw_status status = gw_blocks_begin_lists(blocks, relabel, &spec, 3, 9, &seeds, 1,
 						 variant->grouped ? frontier.groups : NULL);
@@ -461,16 +413,17 @@ static void compare_every_second(const struct variant *variant)
 	const struct slow_graph *graph = &whole.graph;
 	struct gw_picks picks = expected_picks(variant);
 	struct frontier frontier;
-	uint64_t plain[2 * HUB], at = 0;
+	uint64_t plain[2 * COLUMNED_HUB], at = 0;
 	make_frontier(&frontier);
 	for (uint64_t i = 0; i < NODES; i++) {
 		uint64_t begin = graph->indptr[0][frontier.vertices[i]],
 			 end = graph->indptr[0][frontier.vertices[i] + 1];
 		const struct gw_pick_rule rule = {.fanout = variant->fanout, .replace = variant->replace};
-		const struct every_second_list list = {.degree = end - begin,
-						       .neighbours = graph->indices[0] + begin,
-						       .weights = (const uint8_t *)(whole.weights + begin),
-						       .weight_bytes = sizeof(float)};
+		const struct every_second_list list = {
+			.degree = end - begin,
+			.neighbours = graph->indices[0] + begin,
+			.weights = (const uint8_t *)((const float *)whole.columns[GW_COLUMN_WEIGHT] + begin),
+			.weight_bytes = sizeof(float)};
 		uint64_t n = every_second_plain(&rule, variant->grouped ? frontier.groups[i] : 0, &list, plain);
 		assert_int_equal(picks_at(&picks, i), n);
 		for (uint64_t j = 0; j < n; j++, at++)
@@ -527,6 +480,34 @@ static void memory_shortage_is_an_error(void **state)
 	}
 }
 
+/* A kind that reads the groups' values gets none from a draw without a table, whatever the driver. */
+static void values_are_needed(void **state)
+{
+	(void)state;
+	struct gw_sampling_kind valued = sample_every_second;
+	struct gw_picks one = {0}, all = {0};
+	struct gw_blocks *blocks;
+	struct gw_relabel *relabel;
+	valued.valued = true;
+	valued.how = "by value";
+	const struct variant variant = {.kind = &valued, .fanout = 5, .grouped = true, .valueless = true};
+	assert_int_equal(gw_blocks_create(&whole.graph.meta, &blocks), GW_OK);
+	assert_int_equal(gw_relabel_create(&whole.graph.meta, UINT64_MAX, &relabel), GW_OK);
+	for (int driver = 0; driver < 3; driver++) {
+		gw_status status = driver == 0   ? pick_all(&whole, &variant, NODES, 0, &one, &all)
+				   : driver == 1 ? pick_by_rounds(&whole, &variant, NODES, &kept_rounds, &kept_picks)
+						 : run_blocks(&whole, &variant, blocks, relabel);
+		assert_int_equal(status, GW_INVALID);
+		assert_non_null(strstr(gw_last_error(), "drawn by value, which needs a value for each seed"));
+	}
+	gw_relabel_destroy(relabel);
+	gw_blocks_destroy(blocks);
+	gw_picks_free(&one);
+	gw_picks_free(&all);
+	gw_picks_rounds_free(&kept_rounds);
+	gw_picks_free(&kept_picks);
+}
+
 static int make_graphs(void **state)
 {
 	find_kinds(state);
@@ -549,9 +530,13 @@ static int free_graphs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_second_is_as_defined),     cmocka_unit_test(picks_keep_the_contract),
-		cmocka_unit_test(lengths_and_widths_do_not_show), cmocka_unit_test(rounds_draw_the_same),
-		cmocka_unit_test(blocks_draw_the_same),           cmocka_unit_test(memory_shortage_is_an_error),
+		cmocka_unit_test(every_second_is_as_defined),
+		cmocka_unit_test(picks_keep_the_contract),
+		cmocka_unit_test(lengths_and_widths_do_not_show),
+		cmocka_unit_test(rounds_draw_the_same),
+		cmocka_unit_test(blocks_draw_the_same),
+		cmocka_unit_test(memory_shortage_is_an_error),
+		cmocka_unit_test(values_are_needed),
 	};
 	return cmocka_run_group_tests(tests, make_graphs, free_graphs);
 }

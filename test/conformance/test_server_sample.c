@@ -13,6 +13,7 @@
 #include "protocol/ops.h"
 #include "protocol/sample_call.h"
 #include "sampler/columns.h"
+#include "test/support/every_second.h"
 #include "test/support/many.h"
 #include "test/support/server_bed.h"
 #include "test/support/transport_bed.h"
@@ -180,7 +181,7 @@ static void other_columns_are_refused(void **state)
 		{GW_KIND_WEIGHTED, 2, {weight, time}, GW_PROTOCOL, "kind weighted with columns 0xa"},
 		{GW_KIND_WEIGHTED, 1, {{GW_COLUMN_ALIAS, "weight"}}, GW_UNSUPPORTED, "column 0: this server does not"},
 		{GW_KIND_WEIGHTED, 1, {{GW_COLUMN_IDS, "weight"}}, GW_UNSUPPORTED, "column 4: this server does not"},
-		{GW_KIND_WEIGHTED, 1, {{GW_COLUMN_COUNT, "weight"}}, GW_UNSUPPORTED, "column 5: this server does not"},
+		{GW_KIND_WEIGHTED, 1, {{900, "weight"}}, GW_UNSUPPORTED, "column 900: this server does not"},
 		{GW_KIND_WEIGHTED, 1, {{UINT32_MAX, "weight"}}, GW_UNSUPPORTED, "column 4294967295: this server"},
 		{GW_KIND_WEIGHTED, 1, {{GW_COLUMN_WEIGHT, "absent"}}, GW_NOT_FOUND, "no feature \"absent\""},
 		{GW_KIND_WEIGHTED, 1, {{GW_COLUMN_WEIGHT, longest}}, GW_PROTOCOL, "weight's name of 65 bytes"},
@@ -194,6 +195,14 @@ static void other_columns_are_refused(void **state)
 		if (!strstr(text, cases[i].says))
 			fail_msg("case %zu says \"%s\"", i, text);
 	}
+	struct gw_sampling_kind valued = sample_every_second;
+	valued.valued = true;
+	valued.how = "by value";
+	gw_sampling_kind_try(&valued);
+	const struct gw_sample_call without_values = {.etype = FIXTURE_CITES, .kind = valued.number};
+	assert_int_equal(ask_for_columns(&bed, without_values, &weight, 1, text), GW_INVALID);
+	assert_non_null(strstr(text, "drawn by value, which needs a value for each seed"));
+	gw_sampling_kind_try(NULL);
 	const struct gw_sample_call by_source = {
 		.etype = FIXTURE_WRITES, .kind = GW_KIND_WEIGHTED, .flags = GW_SAMPLE_BY_SOURCE};
 	assert_int_equal(ask_for_columns(&bed, by_source, &weight, 1, text), GW_UNSUPPORTED);

@@ -110,8 +110,6 @@ def wait_for(what: Callable[[], object], seconds: float = HANG_S) -> bool:
 
 
 class Host:
-    """A host of the bed."""
-
     def __init__(self, bed: Bed, index: int, name: str, address: str, first: str) -> None:
         self.bed, self.index, self.name, self.address = bed, index, name, address
         self.address6 = f"fd77::{index + 1:x}"
@@ -183,13 +181,11 @@ class Host:
         )
 
     def run(self, *command: str, timeout: float = HANG_S) -> subprocess.CompletedProcess:
-        """Runs a command on this host."""
         return subprocess.run(
             self.words(command), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False
         )
 
     def shell(self, text: str, timeout: float = HANG_S) -> subprocess.CompletedProcess:
-        """Runs a script of bash on this host."""
         return self.run("bash", "-c", text, timeout=timeout)
 
     def processes(self) -> dict[int, str]:
@@ -201,7 +197,6 @@ class Host:
         return [pid for pid, text in self.processes().items() if all(word in text for word in words)]
 
     def kill(self) -> None:
-        """Starts to kill the host."""
         if self._outer:
             try:
                 os.kill(self.pid or self._outer.pid, signal.SIGKILL)  # a process that did not start has no pid
@@ -209,7 +204,6 @@ class Host:
                 pass
 
     def end(self) -> None:
-        """Kills the host and all its processes."""
         self.kill()
         if self._outer:
             self._outer.wait(HANG_S)
@@ -317,7 +311,6 @@ class Bed:
             host.up()
 
     def on_switch(self, script: str) -> None:
-        """Runs a script in the bridge's network namespace."""
         assert self.switch
         words = ["nsenter", f"--target={self.switch.pid}", "--net", "sh", "-c", script]
         result = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
@@ -333,11 +326,9 @@ class Bed:
                 raise BedError(f"{host.name} does not answer: {(host.folder / 'sshd.log').read_text()}")
 
     def cut(self, host: Host) -> None:
-        """Cuts the host's network."""
         self.on_switch(f"ip link set {host.link} down")
 
     def mend(self, host: Host) -> None:
-        """Restores the host's network."""
         self.on_switch(f"ip link set {host.link} up")
 
     def left(self, sessions: bool = True) -> list[str]:
@@ -347,7 +338,6 @@ class Bed:
         return [f"{host.name}: {text}" for host, _, text in found if sessions or not text.startswith("sshd: ")]
 
     def end(self) -> None:
-        """Kills all hosts."""
         for host in [*self.hosts, self.desk]:
             host.kill()
         for host in [*self.hosts, self.desk]:

@@ -44,7 +44,6 @@ class Gate:
         return sum(fcntl.fcntl(fd, fcntl.F_GETLEASE) != fcntl.F_WRLCK for fd in self._fds)
 
     def open(self) -> None:
-        """Lets all waiting processes continue."""
         for fd in self._fds:
             os.close(fd)
         self._fds = []

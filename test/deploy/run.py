@@ -72,7 +72,6 @@ class Lines(unittest.TestResult):
 
 
 def tests_of(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
-    """Yields the tests in a suite of suites."""
     for one in suite:
         if isinstance(one, unittest.TestSuite):
             yield from tests_of(one)

@@ -33,7 +33,6 @@ class Spec(ctypes.Structure):
 
 
 def main() -> None:
-    """Creates the tensors."""
     library = ctypes.CDLL(sys.argv[1])
     library.gw_last_error.restype = ctypes.c_char_p
     client, tensor = ctypes.c_void_p(), ctypes.c_void_p()

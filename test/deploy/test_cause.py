@@ -84,7 +84,6 @@ _BEHIND = (
 
 
 def run(script: str) -> tuple[list[str], str]:
-    """The output of Python, and its status."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "t.py").write_text(script)
         words = ["timeout", str(HANG_S), sys.executable, "t.py"]
@@ -100,7 +99,6 @@ class Kinds(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        """Runs all programs."""
         cls.kinds = {script: run(script) for script in KINDS}
 
     def test_alone_and_under_torchrun(self) -> None:

@@ -55,7 +55,6 @@ class Copying(OnHosts):
         ]
 
     def copy(self, *more: str, status: int = 0) -> str:
-        """A complete copy."""
         result = self.launch(*more)
         self.assertEqual(result.returncode, status, result.stderr + result.stdout)
         return result.stdout + result.stderr

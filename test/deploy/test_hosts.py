@@ -72,7 +72,6 @@ class OnHosts(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        """The bed, with the parts on it."""
         if os.geteuid() != 0:
             return
         cls.bed = Bed(cls.count, seen=cls.seen, environment=cls.environment)
@@ -111,7 +110,6 @@ class OnHosts(unittest.TestCase):
         self.assertTrue(gone, self.bed.left(sessions))
 
     def fails(self, says: str, *more: str, status: int = 1, timeout: float = HANG_S) -> None:
-        """A launch that ends with one line."""
         result = self.launch(*more, timeout=timeout)
         lines = result.stderr.strip().splitlines()
         self.assertEqual((result.returncode, len(lines)), (status, 1), result.stderr + result.stdout[-500:])

@@ -38,7 +38,6 @@ class Kept(OnHosts):
         ]
 
     def cluster(self, *words: str, status: int = 0) -> str:
-        """A command of cluster.py."""
         result = self.bed.desk.run(*CLUSTER, *words, "--program", ON_HOST, "--ip_config", "w/ip.txt")
         self.assertEqual(result.returncode, status, result.stdout + result.stderr)
         return result.stdout + result.stderr

@@ -123,7 +123,6 @@ class Kills(OnHosts):
         return self.strike(process, chance)
 
     def running(self, chance: random.Random) -> float:
-        """All trainers run."""
         process = self.job()
         self.all_run(process)
         return self.strike(process, chance)
@@ -215,7 +214,6 @@ class Kills(OnHosts):
         return took
 
     def kill_one(self, process: subprocess.Popen, chance: random.Random, needed: bool) -> str:
-        """Kills one process, and returns its description."""
         while process.poll() is None:
             victims = [(host, pid, text) for host, pid, text in self.there() if is_of_job(text)]
             if not victims:

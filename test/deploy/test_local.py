@@ -95,7 +95,6 @@ class OnThisMachine(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        """A workspace with a graph."""
         cls.folder = tempfile.TemporaryDirectory()
         cls.work = Path(cls.folder.name)
         for words in (
@@ -107,7 +106,6 @@ class OnThisMachine(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls) -> None:
-        """Removes the workspace."""
         cls.folder.cleanup()
 
     def setUp(self) -> None:
@@ -347,7 +345,6 @@ class Local(OnThisMachine):
             self.ends(process, 1, says)
 
     def cluster(self, *words: str) -> subprocess.CompletedProcess:
-        """A command of cluster.py."""
         command = [sys.executable, str(TOP / "deploy/cluster.py"), *words, "--scheduler", "local", "--program", PROGRAM]
         command += ["--ip_config", str(self.work / "ip.txt"), "--workspace", str(self.work)]
         return subprocess.run(

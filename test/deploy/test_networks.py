@@ -34,7 +34,6 @@ class Networks(OnHosts):
         self.nothing_left()
 
     def launches(self, hosts: str) -> None:
-        """A launch on the hosts of this list works."""
         trainer = f"{self.epoch()} && echo $RANK meets at $MASTER_ADDR"
         result = self.launch("--ip_config", hosts, trainer)
         self.assertEqual(result.returncode, 0, result.stderr)

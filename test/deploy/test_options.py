@@ -13,7 +13,7 @@ import unittest
 from bed import HANG_S, PROGRAM, TOP
 
 _OPTION = re.compile(r"--[a-z][a-z0-9_]*")
-# Of DGL 0.6 to 1.1.3 (tools/launch.py, tools/copy_files.py) and of DGL-KE 0.1 (dist_train.py; KGE.md has its others).
+# Of DGL 0.6 to 1.1.3 (launch.py, copy_files.py) and of DGL-KE 0.1 (dist_train.py; KGE.md has its others).
 DGL_LAUNCH = """--ssh_port --ssh_username --workspace --num_trainers --num_omp_threads --num_samplers --num_servers
 --part_config --ip_config --num_server_threads --graph_format --extra_envs --keep_alive --server_name""".split()
 DGL_COPY = "--ssh_port --ssh_username --workspace --rel_data_path --part_config --script_folder --ip_config".split()
@@ -21,7 +21,6 @@ KGE = "--path --ssh_key --ip_config --num_client_proc".split()
 
 
 def options_of(*words: str) -> set[str]:
-    """The options in a script's --help."""
     script, *more = words
     command = [sys.executable, str(TOP / f"deploy/{script}.py"), *more, "--help"]
     printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
@@ -36,7 +35,6 @@ class Tables(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        """Reads the section."""
         text = (TOP / "docs/DEPLOY.md").read_text()
         cls.section = text.split("\n## Every option against DGL's and DGL-KE's\n")[1].split("\n## ")[0]
 

@@ -17,7 +17,6 @@ from test_hosts import LAUNCH, OnHosts
 
 
 def bundles() -> list[str]:
-    """The bundles that were built."""
     return glob.glob(str(TOP / "build/release/graphwire-*.tar.gz"))
 
 
@@ -55,7 +54,6 @@ class WithProgram(OnHosts):
         return result.returncode, result.stdout + result.stderr
 
     def version(self, index: int) -> str:
-        """The version of the program on the host."""
         return self.bed.hosts[index].shell("new/.graphwire/bin/graphwire --version").stdout.strip()
 
     def test_a_host_needs_nothing_but_sshd(self) -> None:

@@ -120,7 +120,6 @@ class InAllocation(OnHosts):
 
     @classmethod
     def sinfo(cls) -> list[str]:
-        """The number of nodes in each state."""
         return cls.bed.desk.run(*_ENV, "sinfo", "--noheader", "--format=%D %t").stdout.split()
 
     def nothing_left(self, sessions: bool = True) -> None:

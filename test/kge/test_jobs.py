@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 import pytest
-from graphwire._program import ProgramError
+from graphwire._base.program import ProgramError
 from graphwire.kge import data as kge_data
 from graphwire.kge import flags, local
 from graphwire.kge import partition as kge_partition

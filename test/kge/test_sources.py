@@ -41,7 +41,7 @@ def files(data_path):
 def web(files, monkeypatch):
     """The mirror. A data set with a published digest gets the digest of the test's archive."""
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(graphwire.fetch.time, "sleep", lambda _: None)
+    monkeypatch.setattr(graphwire._files.fetch.time, "sleep", lambda _: None)
     with Web({path_of(name): body for name, body in files.items()}) as made:
         monkeypatch.setenv("GRAPHWIRE_MIRROR", made.url(""))
         digest = "sha256:" + hashlib.sha256(files["wikidata5m"]).hexdigest()

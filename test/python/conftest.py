@@ -105,7 +105,6 @@ def whole(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def parts(whole):
-    """The R-MAT graph in two parts."""
     folder = whole.parent / "parts"
     run("partition", whole, "--num-parts", 2, "--method", "random", "--out", folder)
     return folder

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 from conftest import run
-from graphwire import edges, optim
-from graphwire import ids as ids_module
-from graphwire import tensor as tensors
+from graphwire import optim
+from graphwire._graph import edges
+from graphwire._graph import ids as ids_module
+from graphwire._graph import tensor as tensors
 
 FORMS = {"int64": lambda ids: torch.tensor(ids), "int32": lambda ids: torch.tensor(ids, dtype=torch.int32),
          "numpy": lambda ids: np.array(ids, np.int64), "list": list,

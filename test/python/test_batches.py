@@ -12,7 +12,7 @@ import graphwire
 import numpy as np
 import pytest
 import torch
-from graphwire.batch import _leaves
+from graphwire._train.batch import _leaves
 
 FEATURES = {"paper": ["feat", "year"], "author": "age"}
 ALIKE = ["epoch", "step", "edge_type", "true_edges"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import arrays_of_hetero
-from graphwire import edges
+from graphwire._graph import edges
 
 
 @pytest.fixture(scope="module")

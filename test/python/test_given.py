@@ -10,7 +10,8 @@ import graphwire
 import numpy as np
 import pytest
 import torch
-from graphwire import _arrays, optim
+from graphwire import optim
+from graphwire._base import arrays as _arrays
 from id_forms import ROWS, forms, meaning, must
 
 NODES, EDGES = ROWS, 24  # 0 <- 1 <- 2 ..., and each node <- itself: edge 2 i + (0, 1) ends at node i

@@ -85,7 +85,7 @@ import sys
 sys.modules["torch"] = None  # importing it fails
 import graphwire
 import numpy as np
-from graphwire._arrays import torch_module
+from graphwire._base.arrays import torch_module
 assert torch_module() is None
 graph = graphwire.open(sys.argv[1])
 feat, label = graph.feature("feat"), graph.gather("label", slice(None))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from graphwire._native import ffi, lib
+from graphwire._base.native import ffi, lib
 
 INCLUDE = Path(__file__).resolve().parents[2] / "include" / "graphwire"
 TEXT = "".join(path.read_text() for path in sorted(INCLUDE.glob("*.h")))

@@ -10,7 +10,7 @@ import subprocess
 import graphwire
 import pytest
 from conftest import PROGRAM
-from graphwire import _names
+from graphwire._files import names as _names
 
 # file: (text, delimiter, places of source and destination, options). Line 1 is a header if the places are in a tuple,
 # an edge if they are in a list.

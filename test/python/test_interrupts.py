@@ -22,13 +22,15 @@ import graphwire
 import numpy as np
 import pytest
 import torch
-from graphwire import _native, _opened, edges
+from graphwire._base import native
+from graphwire._base import opened as _opened
+from graphwire._graph import edges
 
 
 def live():
     """How many clients and shares of clients are open, after abandoned operations have ended."""
     gc.collect()
-    counts = _native.lib.count_live()
+    counts = native.lib.count_live()
     return counts.clients, counts.shares
 
 
@@ -168,7 +170,6 @@ def test_at_every_line(small, dropped):
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """Opens a small graph. The fixture is the function."""
     folder = tmp_path_factory.mktemp("small") / "parts"
     ids = np.arange(60)
     graphwire.partition_graph((ids, (ids * 7 + 1) % 60), "small", 1, folder, method="random", undirected=True,
@@ -225,7 +226,7 @@ def test_no_finalizer_is_python():
     found = [f"{path.relative_to(PACKAGE)}: {line.strip()}" for path in PACKAGE.rglob("*.py")
              if not path.is_relative_to(PACKAGE / "deploy")
              for line in path.read_text().splitlines() if FINALIZERS.search(line)]
-    assert [line for line in found if not line.startswith(("kge/training.py: ", "_tables.py: with "))] == []
+    assert [line for line in found if not line.startswith(("kge/training.py: ", "_files/table_kinds.py: with "))] == []
 
 
 def test_within_a_handler(parts, own_servers):
@@ -239,14 +240,14 @@ def test_within_a_handler(parts, own_servers):
     own_servers.stop()
 
     def begin(ticket):
-        return _native.lib.gw_gather_start(client.pointer, pointer, graphwire._arrays.ids_pointer(ids), 100,
-                                           _native.ffi.cast("void *", out.data_ptr()), ticket)
+        return native.lib.gw_gather_start(client.pointer, pointer, graphwire._base.arrays.ids_pointer(ids), 100,
+                                           native.ffi.cast("void *", out.data_ptr()), ticket)
 
     def first(ticket):
         raise KeyboardInterrupt("first")
 
     def trace(frame, event, argument):
-        if frame.f_code is not _native.finish.__code__:
+        if frame.f_code is not native.finish.__code__:
             return trace
         frame.f_trace_lines = True
         if event == "exception":
@@ -259,7 +260,7 @@ def test_within_a_handler(parts, own_servers):
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        _native.finish(begin, first)
+        native.finish(begin, first)
     except KeyboardInterrupt as error:
         assert str(error) == "second"
     finally:
@@ -329,11 +330,11 @@ def test_the_end_sees_a_call_that_begins(monkeypatch):
 
     class Ending(threading.Event):
         def is_set(self):
-            waited_for.append(set(_native._busy))
+            waited_for.append(set(native._busy))
             return super().is_set()
 
-    others = set(_native._busy)
-    monkeypatch.setattr(_native, "_ending", Ending())
-    workers = _native.Workers(1)
+    others = set(native._busy)
+    monkeypatch.setattr(native, "_ending", Ending())
+    workers = native.Workers(1)
     assert workers.submit(lambda: 1).wait() == 1
     assert len(waited_for[0] - others) == 1

@@ -10,7 +10,7 @@ import sys
 import graphwire
 import pytest
 from conftest import TOP
-from graphwire._keywords import suggestion
+from graphwire._base.keywords import suggestion
 
 MODULES = ["graphwire", "graphwire.nn", "graphwire.optim", "graphwire.datasets", "graphwire.fetch", "graphwire.pyg",
            "graphwire.dgl", "graphwire.dgl.distributed", "graphwire.dgl.distributed.optim",
@@ -78,6 +78,16 @@ def test_a_misspelt_keyword_gets_the_right_one(module):
     assert not plain
     internal = {name for name in unwritten if name.startswith(("_", "DistSparseGradOptimizer."))}
     assert unwritten - internal - OF_PYG == set(), "these hide their keywords in **"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_call_is_checked_once(module):
+    for name, call in calls_of(module).items():
+        checks = 0
+        while call is not None:
+            checks += call.__code__.co_name == "checked"
+            call = getattr(call, "__wrapped__", None)
+        assert checks <= 1, name
 
 
 def test_an_unknown_keyword_gets_all():

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import arrays_of_hetero
-from graphwire import _native
+from graphwire._base import native
 
 
 def edges_by_id(graph):
@@ -315,7 +315,7 @@ def test_no_array_is_a_copy(rmat):
     batch = graphwire.sample(rmat, range(100), [5], features="feat")
     lease = weakref.ref(batch._lease)
     x = batch.x
-    assert x.data_ptr() == int(graphwire._native.ffi.cast("uintptr_t", batch._lease.minibatch.rows[0]))
+    assert x.data_ptr() == int(graphwire._base.native.ffi.cast("uintptr_t", batch._lease.minibatch.rows[0]))
     del batch
     gc.collect()
     assert lease() is not None
@@ -348,7 +348,7 @@ def test_the_last_user_may_be_autograds_thread(rmat):
 def test_what_is_garbage_together_ends_in_order(whole):
     """Python frees the objects of a cycle in any order, so it might close the client before its loader."""
     gc.collect()
-    before = _native.lib.count_live().clients
+    before = native.lib.count_live().clients
     graph = graphwire.open(whole)
     gc.collect()  # in an older generation than what follows
     loader = graphwire.NodeLoader(graph, None, [5], batch_size=256)
@@ -356,7 +356,7 @@ def test_what_is_garbage_together_ends_in_order(whole):
     cycle.append(cycle)
     del graph, loader, cycle
     gc.collect()
-    assert _native.lib.count_live().clients == before
+    assert native.lib.count_live().clients == before
 
 
 def test_what_a_loader_reads_until_it_ends_is_its_own(whole):
@@ -377,10 +377,10 @@ def test_what_a_loader_reads_until_it_ends_is_its_own(whole):
         cycle = [loader, stream]
         cycle.append(cycle)
         assert [batch.digest() for batch in loader] == expected
-        shares = _native.lib.count_live().shares
+        shares = native.lib.count_live().shares
         del loader, stream, cycle
         gc.collect()
-        assert _native.lib.count_live().shares < shares - 1
+        assert native.lib.count_live().shares < shares - 1
 
 
 def test_to_a_device(rmat):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
-from graphwire import ranks
+from graphwire._train import ranks
 from rank_forks import in_ranks
 from torch.utils.data import DataLoader, DistributedSampler
 

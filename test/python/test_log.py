@@ -12,7 +12,7 @@ import time
 
 import graphwire
 import pytest
-from graphwire import _log, _native
+from graphwire._base import log, native
 
 LINES_OF_OPEN = 4  # at INFO, a standalone client logs two lines for each of the two parts
 
@@ -40,7 +40,7 @@ def logger():
     yield logger
     logger.level, logger.propagate, logger.handlers = before
     logger.setLevel(before[0])  # clears the logger's cache
-    _log.follow_level()
+    log.follow_level()
 
 
 def kept(logger, level, act=None):
@@ -52,11 +52,11 @@ def kept(logger, level, act=None):
 
 def open_raw(parts):
     """Opens and closes a client without deliver(): its lines stay in the queue."""
-    held = _native.owned("struct held_client *", _native.lib.client_end)
-    path = _native.ffi.new("char[]", os.fsencode(parts))
-    options = _native.ffi.new("struct gw_client_options *")
+    held = native.owned("struct held_client *", native.lib.client_end)
+    path = native.ffi.new("char[]", os.fsencode(parts))
+    options = native.ffi.new("struct gw_client_options *")
     options.part_config = path
-    _native.check(_native.lib.client_open(options, held))
+    native.check(native.lib.client_open(options, held))
 
 
 def child(code, *words, **options):
@@ -164,13 +164,13 @@ def test_a_handler_that_calls_the_library(parts, rmat, logger):
 def test_lines_beyond_the_queue_are_counted(parts, logger):
     most = 1000  # LOG_QUEUE_MAX
     handler = kept(logger, logging.INFO)
-    _log.follow_level()
+    log.follow_level()
     for _ in range(most // LINES_OF_OPEN + 5):
         open_raw(parts)
-    _log.deliver()
+    log.deliver()
     assert len(handler.records) == most
     open_raw(parts)
-    _log.deliver()
+    log.deliver()
     assert handler.lines[most] == f"{5 * LINES_OF_OPEN} lines of the library's log were dropped"
     assert len(handler.records) == most + 1 + LINES_OF_OPEN
 
@@ -179,12 +179,12 @@ def test_bytes_that_are_not_utf8(logger):
     handler = kept(logger, logging.INFO)
     for line, text in ((b"a \xff\xe2\x82 b", r"a \xff\xe2\x82 b"), ("Zürich".encode(), "Zürich"),
                        (b"100 %s", "100 %s")):
-        size = _native.ffi.sizeof("struct log_entry") + len(line) + 1
-        memory = _native.ffi.new("char[]", size + 8)
-        entry = _native.ffi.cast("struct log_entry *", memory)
-        entry.level, entry.time = _native.lib.GW_LOG_INFO, time.time()
-        _native.ffi.memmove(entry.line, line, len(line))
-        _log._handle(entry)
+        size = native.ffi.sizeof("struct log_entry") + len(line) + 1
+        memory = native.ffi.new("char[]", size + 8)
+        entry = native.ffi.cast("struct log_entry *", memory)
+        entry.level, entry.time = native.lib.GW_LOG_INFO, time.time()
+        native.ffi.memmove(entry.line, line, len(line))
+        log._handle(entry)
         assert handler.lines[-1] == text
 
 
@@ -200,9 +200,9 @@ def test_forks_while_threads_log(parts, logger):
     def log_on():
         while not ended.is_set():
             open_raw(parts)
-            _log.deliver()
+            log.deliver()
 
-    _log.follow_level()
+    log.follow_level()
     threads = [threading.Thread(target=log_on) for _ in range(2)]
     for thread in threads:
         thread.start()
@@ -214,7 +214,7 @@ def test_forks_while_threads_log(parts, logger):
                 try:
                     import signal
                     signal.alarm(30)
-                    if not _native.lib.log_waits():
+                    if not native.lib.log_waits():
                         handler.records.clear()
                         graphwire.open(parts).close()
                         status = 0 if len(handler.records) == LINES_OF_OPEN else 2
@@ -245,7 +245,8 @@ END = """
 import logging, sys, threading, time
 logging.basicConfig(level="INFO", format="%(message)s")
 import graphwire
-from graphwire import _log, _native
+from graphwire._base import log
+from graphwire._base import native
 
 class Raises(logging.Handler):
     def emit(self, record):
@@ -253,13 +254,13 @@ class Raises(logging.Handler):
 
 held = []
 def open_raw():
-    held.append(_native.owned("struct held_client *", _native.lib.client_end))
-    options = _native.ffi.new("struct gw_client_options *")
-    path = _native.ffi.new("char[]", sys.argv[1].encode())
+    held.append(native.owned("struct held_client *", native.lib.client_end))
+    options = native.ffi.new("struct gw_client_options *")
+    path = native.ffi.new("char[]", sys.argv[1].encode())
     options.part_config = path
-    _native.check(_native.lib.client_open(options, held[-1]))
+    native.check(native.lib.client_open(options, held[-1]))
 
-_log.follow_level()
+log.follow_level()
 begun = threading.Event()
 def open_on():
     while True:

@@ -14,15 +14,14 @@ import threading
 import graphwire
 import pytest
 import torch
-from graphwire import _native
-from graphwire._loops import END, Loop
+from graphwire._base import native
+from graphwire._train.loops import END, Loop
 
 SEEDS, BATCH = 500, 50
 STEPS = SEEDS // BATCH
 
 
 def loaders_of(graph):
-    """Each kind of loader, by name."""
     return {
         "nodes": graphwire.NodeLoader(graph, range(SEEDS), [4, 3], features="feat", labels="label", batch_size=BATCH,
                                       shuffle=True, seed=3, depth=2),
@@ -218,24 +217,24 @@ def no_thread(function, arguments=()):
 
 def test_a_call_whose_thread_gets_no_memory_fails(parts, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(_native, "_thread", _Threads(0))
-        for call in (lambda: _native.in_thread(lambda: 1), lambda: graphwire.open(parts),
-                     lambda: _native.Workers(3).submit(lambda: 1).wait()):
+        patch.setattr(native, "_thread", _Threads(0))
+        for call in (lambda: native.in_thread(lambda: 1), lambda: graphwire.open(parts),
+                     lambda: native.Workers(3).submit(lambda: 1).wait()):
             with pytest.raises(graphwire.ResourceError, match="got no memory"):
                 call()
     # One thread of three suffices; a thread that ends with a call fails this call, and not the others.
-    monkeypatch.setattr(_native, "_thread", _Threads(1))
-    workers = _native.Workers(3)
+    monkeypatch.setattr(native, "_thread", _Threads(1))
+    workers = native.Workers(3)
     assert [workers.submit(lambda i=i: i).wait() for i in range(5)] == list(range(5))
-    busy = _native._busy
-    monkeypatch.setattr(_native, "_busy", _NoRoom())
+    busy = native._busy
+    monkeypatch.setattr(native, "_busy", _NoRoom())
     monkeypatch.setattr("sys.unraisablehook", lambda _: None)
     lost = [workers.submit(lambda: 1) for _ in range(3)]
     for call in lost:
         with pytest.raises(graphwire.ResourceError, match="got no memory"):
             call.wait()
-    monkeypatch.setattr(_native, "_busy", busy)
-    monkeypatch.setattr(_native, "_thread", _Threads(3))
+    monkeypatch.setattr(native, "_busy", busy)
+    monkeypatch.setattr(native, "_thread", _Threads(3))
     assert workers.submit(lambda: 5).wait() == 5  # the next call starts other threads
 
 

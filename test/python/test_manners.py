@@ -14,7 +14,8 @@ import traceback
 
 import graphwire
 import pytest
-from graphwire import _progress, partition
+from graphwire._base import progress as _progress
+from graphwire._files import partition
 from test_keywords import MODULES, public_names
 
 # --- Reprs. ---

@@ -12,7 +12,8 @@ import graphwire
 import numpy as np
 import pytest
 from conftest import PROGRAM
-from graphwire import _narrow, _rows
+from graphwire._files import narrow
+from graphwire._files import rows as _rows
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -198,7 +199,7 @@ def test_labels_of_frames(values, right, tmp_path):
 
 def test_labels_of_several_batches(tmp_path, monkeypatch):
     """The whole column decides whether labels that are floats are integers."""
-    monkeypatch.setattr(graphwire._tables, "BATCH_ROWS", 2)
+    monkeypatch.setattr(graphwire._files.table_kinds, "BATCH_ROWS", 2)
     for last, kind in ((3.0, np.int64), (3.5, np.float64)):
         nodes = {"id": [0, 1, 2, 3], "y": [1.0, 2.0, 0.0, last]}
         with partition(graphwire.from_tables(ENDS, nodes, labels="y"), tmp_path / str(last)) as graph:
@@ -314,7 +315,7 @@ def test_joined_columns(tmp_path):
                  if Fraction(kind.type(rows[row]).item()) != Fraction(rows[row].item())]
         errors = [lambda row, value, name=name: ValueError(row, name, value) for name in parts]
         try:
-            found = _narrow.joined(list(parts.values()), errors)
+            found = narrow.joined(list(parts.values()), errors)
         except ValueError as error:
             assert error.args in wrong
             refused += 1
@@ -324,7 +325,7 @@ def test_joined_columns(tmp_path):
                    for column, rows in enumerate(parts.values()) for row in range(4))
         kept += 1
     assert min(kept, refused) > 50
-    assert _narrow.joined([np.zeros(0), np.zeros((0, 2))], errors).shape == (0, 3)
+    assert narrow.joined([np.zeros(0), np.zeros((0, 2))], errors).shape == (0, 3)
     nodes = {"id": [0, 1, 2, 3], "a": [1, 2**53 + 1, 3, 4], "b": [0.5] * 4}
     tables = graphwire.from_tables(ENDS, nodes, features={"_N": {"f": ["a", "b"]}})
     with pytest.raises(ValueError, match=f"nodes, row 1: column a is {2**53 + 1}, which the type of the joined"):
@@ -352,7 +353,7 @@ def test_narrowing_to_smaller_types():
             rows = np.array([draw.choice([np.nan, np.inf, 1e39, 1e-46, 2.0**63, -2.0**63, 2.0**64, 7.0])], np.float64)
         wrong = [place for place, one in enumerate(rows) if not held(one, kind)]
         try:
-            found = _narrow.exactly(rows, kind, lambda row, value: ValueError(row, value))
+            found = narrow.exactly(rows, kind, lambda row, value: ValueError(row, value))
         except ValueError as error:
             assert wrong and error.args[0] == wrong[0], (rows, kind)
             assert np.array_equal(error.args[1], rows[wrong[0]], equal_nan=rows.dtype.kind == "f")

@@ -13,7 +13,7 @@ import graphwire
 import numpy as np
 import pytest
 from conftest import TOP
-from graphwire import _numbering as numbering
+from graphwire._files import numbering
 
 
 @pytest.mark.parametrize("as_text", [False, True])
@@ -62,7 +62,7 @@ def test_memory_of_an_id(count):
     """At most 16 bytes, and the id's own text, at any filling of the table."""
     script = f"""if True:
         import numpy as np, test_numbering as tests
-        from graphwire import _numbering as numbering
+        from graphwire._files import numbering
         width, step = 36, 50_000
         offsets, one = np.arange(step + 1) * width, numbering.Numbering()
         data = np.full((step, width), 65, np.uint8)

@@ -60,7 +60,7 @@ def named(tmp_path_factory):
 def test_a_feature(named, tmp_path, kind, numpy, monkeypatch):
     need(kind)
     wanted, folder = named
-    monkeypatch.setattr(graphwire._save, "BLOCK_BYTES", 7 * 24)  # several blocks, the last one short
+    monkeypatch.setattr(graphwire._graph.save, "BLOCK_BYTES", 7 * 24)  # several blocks, the last one short
     with graphwire.open(folder, numpy=numpy) as graph:
         graphwire.save(graph.feature("x"), tmp_path / f"out.{kind}")
         assert read(tmp_path / f"out.{kind}") == wanted

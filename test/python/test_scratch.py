@@ -14,7 +14,7 @@ from pathlib import Path
 
 import graphwire
 import pytest
-from graphwire._scratch import Scratch, descriptors
+from graphwire._base.scratch import Scratch, descriptors
 
 PACKAGE = Path(graphwire.__file__).parent
 SIGNALS = {"SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT, "SIGHUP": signal.SIGHUP, "SIGKILL": signal.SIGKILL}
@@ -34,7 +34,7 @@ assert graph.gather("x", [1]).shape == (1, 4)
 wait()""",
     "unpack": """
 import zipfile
-from graphwire import _unpack
+from graphwire._files import unpack as _unpack
 with zipfile.ZipFile(os.environ["TMPDIR"] + "/../a.zip", "w") as archive:
     archive.writestr("name", "text")
 copy = _unpack._Limit.copy
@@ -42,17 +42,17 @@ _unpack._Limit.copy = lambda *arguments: (copy(*arguments), wait())
 _unpack.unpack(os.environ["TMPDIR"] + "/../a.zip", os.environ["TMPDIR"] + "/folder")""",
     "save": """
 from types import SimpleNamespace
-from graphwire import _save
+from graphwire._graph import save as _save
 _save._source = lambda *_: SimpleNamespace()
 _save._WRITE[".csv"] = (lambda source, path, head: (open(path, "w").write("half"), wait()), None)
 graphwire.save({}, os.environ["TMPDIR"] + "/rows.csv")""",
     "arrays": """
-from graphwire import partition
+from graphwire._files import partition
 partition.run = lambda *_: wait()
 graphwire.partition_graph(([0, 1], [1, 0]), "small", 1, os.environ["TMPDIR"] + "/parts")"""}
 HEAD = """
 import os, signal, sys, graphwire
-from graphwire._scratch import Scratch
+from graphwire._base.scratch import Scratch
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 def wait():
@@ -177,7 +177,7 @@ def test_a_folder_that_ends_while_a_program_starts(temporary):
 
 def test_standard_descriptors_are_not_taken(temporary):
     """If the process has closed descriptors 0 to 2, a program's own are not among those that it gets."""
-    script = ("import os; from graphwire._scratch import Scratch, descriptors\n"
+    script = ("import os; from graphwire._base.scratch import Scratch, descriptors\n"
               "for one in range(3): os.close(one)\n"
               f"folder = Scratch({str(temporary)!r})\n"
               "with descriptors() as passed: status = 0 if len(passed) == 1 and min(passed) > 2 else 1\n"
@@ -240,4 +240,4 @@ def test_all_of_the_package_does_so():
             if not path.is_relative_to(PACKAGE / "deploy")
             for line in path.read_text().splitlines() if re.search(
                 r"tempfile\.|mkdtemp|mkstemp|getpid\(\)\}|\.tmp[\"']", line)]
-    assert [line for line in made if not line.startswith("_scratch.py: ")] == []
+    assert [line for line in made if not line.startswith("_base/scratch.py: ")] == []

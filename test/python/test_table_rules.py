@@ -202,7 +202,7 @@ def test_frames_have_the_rules_of_files(seed, tmp_path):
             if kind == "parquet":
                 continue
             try:  # partition_graph takes a frame without from_tables too
-                graphwire.partition._completed(table, None, None, None)
+                graphwire._files.partition._completed(table, None, None, None)
                 assert bad is None
             except ValueError as error:
                 assert bad is not None and f"row {place} is " in str(error), (kind, bad, error)

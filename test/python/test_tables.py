@@ -31,7 +31,6 @@ def partition(tables, out, parts=1, **options):
 
 
 def as_kind(kind, table, path):
-    """A table of Arrow as another kind of table."""
     if kind == "arrow":
         return table
     if kind == "stream":
@@ -102,7 +101,6 @@ def graph_of(columns, kind, folder, parts=1):
 
 
 def check(graph, columns, folder):
-    """Compares a graph with its tables."""
     users, films, rates, knows = columns
     at = graph.ids_of(users["id"], "user")
     film_at = graph.ids_of(films["film_id"], "film")

@@ -7,7 +7,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 PAGE = (TOP / "docs" / "TRANSPORTS.md").read_text()
-# `test_x.c` `name`, `name`
+# `test_NAME.c` `name`, `name`
 NAMED = re.compile(r"`(test_\w+\.c)`((?:,? `[a-z]\w+`(?!\.))+)")
 
 

@@ -57,7 +57,6 @@ def graph_account(folder, **options):
 
 
 def step(tensor, options, number):
-    """Pushes once, to every third row."""
     ids = np.arange(0, len(tensor), 3)
     shape = (len(ids), *tensor.shape[1:])
     gradients = (np.arange(np.prod(shape)) * (36 + number) % 101 - 50).reshape(shape).astype(np.float32) / 64
@@ -75,6 +74,19 @@ def checkpoint_account(parts, folder):
         if options is not None:
             step(tensor, options, 2)
             found[f"rows {name}, a step later"] = tensor[:].astype(float).round(6).tolist()
+    return found
+
+
+def batches(folder):
+    """Returns mini-batches of nodes and of edges, as arrays of NumPy and as tensors; torch is needed."""
+    found = []
+    for numpy in (True, False):
+        one, types = (graphwire.open(folder / name, numpy=numpy) for name in ("one", "types"))
+        nodes = graphwire.NodeLoader(one, range(12), [3, 2], features="feat", labels="label", edge_features="weight",
+                                     batch_size=4, seed=3)
+        edges = graphwire.EdgeLoader(types, {etype: range(4) for etype in types.etypes}, [2], batch_size=6, negatives=2,
+                                     seed=4)
+        found += [next(iter(nodes)), next(iter(edges))]
     return found
 
 

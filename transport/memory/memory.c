@@ -59,7 +59,6 @@ static void request_drop(struct memory_endpoint *endpoint)
 	gw_free(request);
 }
 
-/* Fails all unanswered requests: the service or the endpoint ends. */
 static void requests_fail(struct memory_endpoint *endpoint, gw_status status)
 {
 	while (endpoint->link.requests) {
@@ -198,7 +197,7 @@ static gw_status memory_enter(struct memory_endpoint *endpoint, uint64_t deadlin
 	return gw_fail(GW_PEER_LOST, "the service of this process has ended");
 }
 
-/* Begins a read call and enters the service. false: the set has failed, and every read is accepted. */
+/* False: the set has failed, and every read is accepted. */
 static bool memory_begin(struct memory_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region)
 {
 	gw_read_set_start(&endpoint->sets, set);
@@ -308,7 +307,7 @@ static gw_status memory_region_open(struct gw_endpoint *base, uint32_t id, uint3
 	return GW_OK;
 }
 
-/* Runs the call once; posts its note if it has ended. GW_AGAIN: the call has more to do. */
+/* Posts its note if the call has ended. GW_AGAIN: the call has more to do. */
 static gw_status request_run(struct memory_endpoint *endpoint, struct gw_task *task, struct gw_note *note)
 {
 	gw_status status = gw_memory_run(&endpoint->link, task);
@@ -384,8 +383,7 @@ static gw_status memory_request(struct gw_endpoint *base, uint16_t op, const str
 	return GW_OK;
 }
 
-/* One slice of an endpoint's oldest deferred request. */
-static void request_slice(struct memory_endpoint *endpoint)
+static void request_run_slice(struct memory_endpoint *endpoint)
 {
 	struct memory_request *request = endpoint->link.requests;
 	gw_status status = memory_enter(endpoint, request->note ? request->deadline_ns : GW_NO_DEADLINE);
@@ -445,7 +443,7 @@ static void memory_drain_wakes(const struct memory_state *state)
 	(void)!read(state->wake_fd, &ignored, sizeof(ignored));
 }
 
-/* Waits up to timeout_ns for a wake; true: a wake came. */
+/* True: a wake came. */
 static bool memory_woken(const struct memory_state *state, uint64_t timeout_ns)
 {
 	struct pollfd fd = {.fd = state->wake_fd, .events = POLLIN};
@@ -477,7 +475,7 @@ static size_t memory_poll(void *opaque, struct gw_completion *completions, size_
 		for (struct memory_endpoint *endpoint = state->endpoints; endpoint && state->request_count;
 		     endpoint = endpoint->next)
 			if (endpoint->link.requests)
-				request_slice(endpoint);
+				request_run_slice(endpoint);
 		size_t n = gw_completions_take(&state->completions, completions, max);
 		if (n || timeout_ns == 0)
 			return n;

@@ -26,7 +26,7 @@
 	"set XDG_RUNTIME_DIR (a server: --runtime-dir) to a folder of this user, the same for servers and clients on " \
 	"this host"
 
-/* The folder's path, whether or not the folder exists. */
+/* Whether or not the folder exists. */
 static bool folder_path(char path[GW_RUNTIME_PATH_MAX])
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -36,7 +36,7 @@ static bool folder_path(char path[GW_RUNTIME_PATH_MAX])
 	return n >= 0 && n < GW_RUNTIME_PATH_MAX - 32;
 }
 
-/* Finds and checks the folder of keys; creates it if `make` is set. */
+/* Creates the folder if `make` is set. */
 static gw_status folder_find(char path[GW_RUNTIME_PATH_MAX], bool make)
 {
 	if (!folder_path(path))

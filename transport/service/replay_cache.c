@@ -72,7 +72,6 @@ static void entry_clear(struct gw_replay_cache *cache, struct gw_replay_entry *e
 	entry->state = REPLAY_FREE;
 }
 
-/* Removes the window that *at points to from its bucket, and frees it. */
 static void window_end(struct gw_replay_cache *cache, struct replay_window **at)
 {
 	struct replay_window *window = *at;
@@ -215,8 +214,7 @@ static gw_status answer_again(const struct gw_replay_entry *entry, struct gw_rep
 	return GW_OK;
 }
 
-/* Forgets the answers that the client has acknowledged. */
-static void window_acknowledge(struct gw_replay_cache *cache, struct replay_window *window, uint64_t oldest)
+static void window_forget_acknowledged(struct gw_replay_cache *cache, struct replay_window *window, uint64_t oldest)
 {
 	if (oldest <= window->oldest)
 		return;
@@ -271,7 +269,7 @@ static gw_status window_enter(struct gw_replay_cache *cache, struct replay_windo
 		window->entries = gw_calloc(GW_WINDOW, sizeof(struct gw_replay_entry));
 	if (!window->entries)
 		return GW_NO_MEMORY;
-	window_acknowledge(cache, window, once->oldest);
+	window_forget_acknowledged(cache, window, once->oldest);
 	struct gw_replay_entry *entry = &window->entries[once->sequence % GW_WINDOW];
 	/* The entry may also belong to an older, acknowledged call: one that arrived late, over a lost connection. */
 	if (entry->state == REPLAY_RUNS)

@@ -27,7 +27,7 @@ static void set_short(struct gw_reply *reply, bool is_short)
 		atomic_fetch_sub(&reply->service->short_of_room, 1);
 }
 
-/* Sets the counted bytes of this reply to `bytes`; false: the service has not enough left. */
+/* False: the service has not enough left. */
 static bool reply_take(struct gw_reply *reply, uint64_t bytes)
 {
 	struct gw_service *service = reply->service;

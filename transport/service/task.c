@@ -17,8 +17,7 @@ void gw_task_begin(struct gw_task *task, struct gw_service *service, const struc
 		gw_count(&service->counts.requests, 1);
 }
 
-/* Runs a numbered call, or answers it from the replay cache. */
-static gw_status apply_once(struct gw_task *task)
+static gw_status apply_or_replay(struct gw_task *task)
 {
 	struct gw_replay_cache *replay_cache = task->service->replay_cache;
 	if (!task->replay) {
@@ -50,7 +49,7 @@ gw_status gw_task_run(struct gw_task *task)
 {
 	task->reply.waits = false;
 	gw_status status = task->once.sequence
-				   ? apply_once(task)
+				   ? apply_or_replay(task)
 				   : gw_service_apply(task->service, &task->call, &task->reply, task->thread);
 	if (status == GW_AGAIN) {
 		gw_count(&task->service->counts.deferred, 1);

@@ -51,7 +51,7 @@ static const struct gw_region *shm_look(const struct gw_endpoint *base, const vo
 	return &entry->region;
 }
 
-/* Begins a read call. false: the set has failed, and every read is accepted. */
+/* False: the set has failed, and every read is accepted. */
 static bool shm_begin(struct gw_endpoint *base, const struct tcp_copies *copies, struct gw_read_set *set,
 		      const struct gw_region *region)
 {

@@ -113,8 +113,8 @@ close_folder:
 	return status;
 }
 
-/* Listens, and gives the socket its final name. The caller has locked the folder. */
-static gw_status name_socket(int folder, int fd, const char *name)
+/* The caller has locked the folder. */
+static gw_status listen_and_name_socket(int folder, int fd, const char *name)
 {
 	char file[FILE_MAX];
 	snprintf(file, sizeof(file), PREFIX "%.64s", name);
@@ -147,7 +147,7 @@ gw_status gw_shm_socket_listen(const char *name, int *out)
 	else
 		status = gw_runtime_folder_lock(folder);
 	if (status == GW_OK)
-		status = name_socket(folder, fd, name);
+		status = listen_and_name_socket(folder, fd, name);
 	if (status == GW_OK) {
 		gw_runtime_folder_sweep(folder, is_dead_server);
 		*out = fd;

@@ -12,7 +12,7 @@
 
 #include "transport/tcp/socket.h"
 
-/* Calls getaddrinfo. A numeric address needs no look-up. */
+/* A numeric address needs no look-up. */
 static int tcp_socket_ask(const struct gw_address *address, int flags, struct addrinfo **list)
 {
 	char port[8];
@@ -81,7 +81,6 @@ static unsigned long listening_inode(const char *table, uint16_t port)
 	return inode;
 }
 
-/* Whether the process has a descriptor of the socket. */
 static bool process_holds(const char *pid, const char *link)
 {
 	char path[300], target[64];

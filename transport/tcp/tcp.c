@@ -98,7 +98,6 @@ static void tcp_tick(struct tcp_loop *loop, uint64_t now_ns)
 	gw_tcp_listeners_tick(loop, now_ns);
 }
 
-/* Handles the orders of other threads. */
 static void tcp_take_orders(struct tcp_loop *loop)
 {
 	if (atomic_load_explicit(&loop->inbox_filled, memory_order_relaxed))

@@ -201,7 +201,7 @@ static struct verbs_rail *verbs_client_rail_of(struct verbs_cm_listener *cm_list
 	return NULL;
 }
 
-/* Creates a queue pair for the id. The first queue pair can also receive messages. */
+/* The first queue pair can also receive messages. */
 static gw_status conn_open(struct verbs_client *client, struct verbs_server_conn *conn, struct rdma_cm_id *id)
 {
 	struct verbs_poller *poller;
@@ -261,8 +261,7 @@ gw_status gw_verbs_client_accept(struct verbs_cm_listener *cm_listener, struct r
 
 /* --- Requests. --- */
 
-/* Replaces the reply with the error's text. */
-static void begin_error(struct verbs_client *client, gw_status status)
+static void reply_with_error(struct verbs_client *client, gw_status status)
 {
 	const char *text = gw_last_error();
 	uint32_t n = (uint32_t)strnlen(text, 512);
@@ -274,7 +273,7 @@ static void begin_error(struct verbs_client *client, gw_status status)
 	client->reply_status = status;
 }
 
-/* Runs the handler once. send_reply sends its answer. */
+/* send_reply sends the handler's answer. */
 static void verbs_client_run(struct verbs_client *client)
 {
 	gw_status status = gw_task_run(&client->task);
@@ -293,7 +292,7 @@ static void verbs_client_run(struct verbs_client *client)
 	client->reply_status = GW_OK;
 	client->stall_timed = false;
 	if (status != GW_OK)
-		begin_error(client, status);
+		reply_with_error(client, status);
 }
 
 static void verbs_client_answer(struct verbs_client *client, const struct verbs_message *message, const uint8_t *bytes)
@@ -309,8 +308,7 @@ static void verbs_client_answer(struct verbs_client *client, const struct verbs_
 	verbs_client_run(client);
 }
 
-/* Frees the bytes of a request whose handler has finished. */
-static gw_status verbs_client_settle(struct verbs_client *client)
+static gw_status verbs_client_free_request(struct verbs_client *client)
 {
 	if (client->calling)
 		return GW_OK;
@@ -344,13 +342,11 @@ static gw_status request_begin(struct verbs_client *client, const struct verbs_m
 	return GW_OK;
 }
 
-/* Whether pieces of a request are still missing. */
 static bool is_inside_request(const struct verbs_client *client)
 {
 	return client->request && client->request_done < client->request_bytes;
 }
 
-/* Handles a message: a request, or a piece of one. */
 static gw_status take_piece(struct verbs_client *client, const struct verbs_message *message, const uint8_t *body)
 {
 	if (message->type != VERBS_REQUEST || message->total > GW_REQUEST_BYTES_MAX ||
@@ -377,7 +373,7 @@ static gw_status take_piece(struct verbs_client *client, const struct verbs_mess
 	return status;
 }
 
-/* Sends the reply as far as credits and send buffers allow. */
+/* As far as credits and send buffers allow. */
 static void send_reply(struct verbs_client *client)
 {
 	uint32_t bytes;
@@ -410,14 +406,14 @@ static gw_status verbs_client_serve(struct verbs_client *client)
 {
 	struct verbs_message message;
 	const uint8_t *body;
-	gw_status status = verbs_client_settle(client);
+	gw_status status = verbs_client_free_request(client);
 	send_reply(client);
 	while (status == GW_OK && !client->calling && !client->replying &&
 	       !atomic_load(&client->cm_listener->listener->draining) &&
 	       gw_verbs_stream_peek(&client->stream, &message, &body)) {
 		status = take_piece(client, &message, body);
 		if (status == GW_OK)
-			status = verbs_client_settle(client);
+			status = verbs_client_free_request(client);
 		send_reply(client);
 	}
 	gw_verbs_stream_grant(&client->stream);

@@ -80,7 +80,6 @@ static enum concern qp_concerned(struct verbs_poller *poller, const struct ibv_a
 	return qp ? concern_of(async_notify(qp, event->event_type)) : CONCERNS_NONE;
 }
 
-/* Marks the poller's queue pairs that the event concerns. */
 static enum concern port_concerned(struct verbs_poller *poller, const struct ibv_async_event *event)
 {
 	pthread_mutex_lock(&poller->qps_lock);

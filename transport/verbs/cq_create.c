@@ -32,7 +32,7 @@ static struct verbs_cq *with_room(const struct verbs_poller *poller, uint32_t en
 	return NULL;
 }
 
-/* Resizes the newest completion queue; NULL: it cannot be resized. */
+/* NULL: it cannot be resized. */
 static struct verbs_cq *cq_resized(const struct verbs_poller *poller, uint32_t entries)
 {
 	uint32_t most = (uint32_t)poller->device->attr.max_cqe;

@@ -111,7 +111,7 @@ void gw_verbs_poller_destroy(struct verbs_poller *poller)
 	gw_free(poller);
 }
 
-/* Doubles the table, which is full or empty. */
+/* The table is full or empty. */
 static gw_status poller_grow(struct verbs_poller *poller)
 {
 	uint32_t count = poller->qp_capacity, more = count ? count : QPS_FIRST;

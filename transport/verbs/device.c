@@ -174,7 +174,6 @@ void gw_verbs_devices_look(void)
 	pthread_mutex_unlock(&gw_verbs_lock);
 }
 
-/* Fails if we cannot use the device through this port. */
 static gw_status device_check(struct ibv_context *context, uint8_t port, const char *name)
 {
 	struct ibv_port_attr attr;

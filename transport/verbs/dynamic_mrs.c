@@ -57,7 +57,6 @@ static void dynamic_mrs_free(struct verbs_dynamic_mrs *dynamic)
 	gw_free(dynamic);
 }
 
-/* Deregisters the region on every rail, and frees it. */
 static void dynamic_mrs_end(struct verbs_listener *listener, struct verbs_dynamic_mrs *dynamic)
 {
 	pthread_mutex_lock(&listener->dynamic.rails_lock);
@@ -94,7 +93,7 @@ static void *dynamic_mrs_run(void *argument)
 	return NULL;
 }
 
-/* Starts the thread with the first region. One thread at a time calls this. */
+/* With the first region. One thread at a time calls this. */
 static gw_status dynamic_mrs_start(struct verbs_listener *listener)
 {
 	if (listener->dynamic.started)

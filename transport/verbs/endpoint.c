@@ -177,7 +177,7 @@ void gw_verbs_conns_end(struct verbs_endpoint *endpoint)
 	endpoint->poller = NULL;
 }
 
-/* Fails everything open. The endpoint is silenced already. */
+/* The endpoint is silenced already. */
 static void fail_all(struct verbs_endpoint *endpoint, gw_status status)
 {
 	char text[GW_ERROR_TEXT_MAX];

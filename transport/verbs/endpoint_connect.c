@@ -38,8 +38,7 @@ gw_status gw_verbs_dial(struct verbs_endpoint *endpoint, uint64_t deadline_ns)
 	return GW_OK;
 }
 
-/* Copies the server's description from the hello. */
-static void connect_greet(struct verbs_endpoint *endpoint)
+static void connect_copy_hello(struct verbs_endpoint *endpoint)
 {
 	const struct gw_peer *peer = &endpoint->control->peer;
 	memcpy(endpoint->regions, peer->regions, peer->region_count * sizeof(*peer->regions));
@@ -153,7 +152,7 @@ static void conn_sent(struct verbs_qp *qp)
 	gw_verbs_stream_sent(&endpoint->stream);
 }
 
-/* The route is known: creates a queue pair, and sends a connection request with our token. */
+/* The route is known. */
 static gw_status conn_connect(struct verbs_conn *conn)
 {
 	struct verbs_endpoint *endpoint = conn->endpoint;
@@ -253,7 +252,7 @@ static void drop_failed(struct verbs_endpoint *endpoint)
 	}
 }
 
-/* Handles a failed queue pair. The device's status is the only hint at the reason: the peer reports none. */
+/* The device's status is the only hint at the reason: the peer reports none. */
 static void qp_failed(struct verbs_endpoint *endpoint, const struct verbs_qp *qp)
 {
 	char text[GW_ADDRESS_MAX];
@@ -396,7 +395,7 @@ void gw_verbs_control_completed(struct verbs_loop *loop, const struct gw_complet
 		return;
 	}
 	if (status == GW_OK && endpoint->phase == ENDPOINT_DIALLING) {
-		connect_greet(endpoint);
+		connect_copy_hello(endpoint);
 		connect_ask(endpoint);
 		return;
 	}

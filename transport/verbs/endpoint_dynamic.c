@@ -44,7 +44,7 @@ void gw_verbs_dynamic_withdrawn(struct tcp_dynamic_reader *reader, uint32_t id, 
 
 /* --- Releasing, and the end of opens. --- */
 
-/* Releases a withdrawn region. No read of it is in flight, and no read can begin. */
+/* No read of it is in flight, and no read can begin. */
 static void endpoint_dynamic_release(struct verbs_endpoint *endpoint, struct gw_dynamic_region_entry *entry)
 {
 	gw_free(entry->mapping);
@@ -117,7 +117,7 @@ void gw_verbs_dynamic_pump(struct verbs_endpoint *endpoint)
 	}
 }
 
-/* Enters a region in the table. An earlier region at its place must have no reads open. */
+/* An earlier region at its place must have no reads open. */
 static gw_status endpoint_dynamic_enter(struct verbs_endpoint *endpoint, const struct gw_region *region,
 					struct gw_dynamic_region_entry **entry)
 {
@@ -155,7 +155,7 @@ static gw_status take_keys(struct verbs_endpoint *endpoint, const struct gw_regi
 	return GW_OK;
 }
 
-/* Remembers that the region is not available over RDMA, so that a later open fails at once. */
+/* So that a later open fails at once. */
 static gw_status endpoint_dynamic_refuse(struct verbs_endpoint *endpoint, const struct gw_region *region)
 {
 	struct gw_dynamic_region_entry *entry;

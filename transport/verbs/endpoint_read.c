@@ -149,7 +149,7 @@ struct read_piece {
 	uint32_t bytes;
 };
 
-/* Takes the next piece, of at most `most` bytes and within one slice; false: no piece is left. */
+/* At most `most` bytes, within one slice. False: no piece is left. */
 static bool piece_take(struct verbs_frame *frame, uint32_t shift, uint32_t most, struct read_piece *piece)
 {
 	while (frame->at < frame->n && verbs_range_bytes(frame, frame->at) == 0)
@@ -199,7 +199,7 @@ struct batch {
 	} works[VERBS_POST_MAX];
 };
 
-/* Builds one work request through the bounce buffer; false: no piece is left, or the buffer has no room now. */
+/* False: no piece is left, or the buffer has no room now. */
 static bool bounce_build(struct verbs_qp *qp, struct verbs_frame *frame, uint32_t shift, struct verbs_wr *wr,
 			 struct ibv_sge *sge, uint64_t *remote)
 {
@@ -220,7 +220,7 @@ static bool bounce_build(struct verbs_qp *qp, struct verbs_frame *frame, uint32_
 	return true;
 }
 
-/* Builds one work request into the destination. Returns the number of its scatter elements; 0: no piece is left. */
+/* Returns the number of scatter elements; 0: no piece is left. */
 static uint32_t direct_build(struct verbs_qp *qp, struct verbs_frame *frame, uint32_t shift, struct verbs_wr *wr,
 			     struct ibv_sge *sges, uint64_t *remote)
 {
@@ -240,7 +240,7 @@ static uint32_t direct_build(struct verbs_qp *qp, struct verbs_frame *frame, uin
 	return count;
 }
 
-/* Adds one work request of the frame to the batch; false: no piece is left, or the bounce buffer has no room now. */
+/* False: no piece is left, or the bounce buffer has no room now. */
 static bool read_build(struct verbs_qp *qp, struct verbs_frame *frame, struct batch *batch)
 {
 	struct verbs_wr *wr = verbs_qp_next(qp);
@@ -277,7 +277,7 @@ static bool read_build(struct verbs_qp *qp, struct verbs_frame *frame, struct ba
 	return true;
 }
 
-/* Posts as many work requests as the queue pair has room for; false: none. */
+/* As many work requests as the queue pair has room for; false: none. */
 static bool post_batch(struct verbs_endpoint *endpoint, struct verbs_qp *qp)
 {
 	struct batch batch;
@@ -384,7 +384,7 @@ static gw_status read_source(struct verbs_endpoint *endpoint, const struct gw_re
 	return source->staged ? gw_verbs_rows_begin(endpoint) : gw_verbs_words_check(endpoint, source->region);
 }
 
-/* Begins a read call. false: the set has failed, and the call counts as accepted. */
+/* False: the set has failed, and the call counts as accepted. */
 static bool read_begin(struct verbs_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
 		       struct gw_buffer *buffer, struct read_source *source)
 {
@@ -409,7 +409,6 @@ static bool read_begin(struct verbs_endpoint *endpoint, struct gw_read_set *set,
 	return status == GW_OK;
 }
 
-/* Ends a read call that accepted `taken` of n reads. */
 static size_t read_end(struct verbs_endpoint *endpoint, struct gw_read_set *set, size_t n, size_t taken, bool last)
 {
 	if (set->status) {

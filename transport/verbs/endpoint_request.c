@@ -109,7 +109,7 @@ static gw_status take_messages(struct verbs_endpoint *endpoint)
 	return endpoint->stream.failure;
 }
 
-/* Sends waiting requests as far as credits and send buffers allow. */
+/* As far as credits and send buffers allow. */
 static void send_messages(struct verbs_endpoint *endpoint)
 {
 	while (endpoint->unsent != endpoint->newest) {

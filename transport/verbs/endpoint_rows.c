@@ -97,7 +97,7 @@ struct rows_piece {
 	bool tail;
 };
 
-/* The remainder of the payload or tail that is read next; false: no row is left. */
+/* False: no row is left. */
 static bool rows_next(struct verbs_frame *frame, struct rows_piece *piece)
 {
 	const struct gw_row_format *format = &frame->rows->format;
@@ -127,7 +127,7 @@ static void rows_taken(struct verbs_frame *frame, uint32_t bytes)
 	frame->at_done = 0;
 }
 
-/* Chooses where the piece lands. false: the piece cannot be part of this work request. */
+/* False: the piece cannot be part of this work request. */
 static bool rows_land(struct verbs_qp *qp, const struct verbs_frame *frame, struct rows_piece *piece,
 		      struct verbs_wr *wr, struct ibv_sge *sge)
 {

@@ -78,7 +78,7 @@ static bool place_fits(const struct handshake_region *place, const struct gw_reg
 	       place->base + region->bytes >= place->base;
 }
 
-/* Checks the places of all regions; *keys becomes the number of keys of one rail. */
+/* *keys: the number of keys of one rail. */
 static gw_status check_places(const struct handshake_view *view, const struct gw_region *regions, uint64_t *keys)
 {
 	*keys = 0;

@@ -23,8 +23,7 @@
 #define READ_MIN   (4u << 10)
 #define SPEED      12500000000ull /* bytes a second, assumed for a port that does not report its speed */
 
-/* Megabits a second of one lane. */
-static uint64_t lane_speed(uint8_t speed)
+static uint64_t lane_megabits_a_second(uint8_t speed)
 {
 	static const struct {
 		uint8_t code;
@@ -68,7 +67,7 @@ void gw_verbs_ports_begin(struct verbs_device *device)
 		struct ibv_port_attr attr;
 		uint64_t speed = 0;
 		if (i < device->attr.phys_port_cnt && ibv_query_port(device->context, (uint8_t)(i + 1), &attr) == 0)
-			speed = lane_speed(attr.active_speed) * window_lanes(attr.active_width) * 125000;
+			speed = lane_megabits_a_second(attr.active_speed) * window_lanes(attr.active_width) * 125000;
 		device->ports[i].window = gw_verbs_port_window(speed);
 	}
 }

@@ -66,8 +66,7 @@ void gw_verbs_qp_probe(struct verbs_qp *qp)
 	gw_verbs_qp_post(qp, &wr, 1);
 }
 
-/* Adapts the window after `done` more reads have completed. */
-static void qp_adapt(struct verbs_qp *qp, uint32_t done)
+static void qp_adapt_window(struct verbs_qp *qp, uint32_t done)
 {
 	qp->epoch_done += done;
 	if (verbs_qp_open(qp) == 0) { /* the queue pair was idle, so the elapsed time does not measure the device */
@@ -118,7 +117,7 @@ void gw_verbs_qp_completed(struct verbs_qp *qp, const struct ibv_wc *wc)
 			if (qp->failure == IBV_WC_SUCCESS)
 				work_done(qp, &qp->ring[qp->tail & qp->mask]);
 		if (qp->failure == IBV_WC_SUCCESS)
-			qp_adapt(qp, done);
+			qp_adapt_window(qp, done);
 	}
 	gw_verbs_defer(qp->poller->loop, qp->deferred);
 }

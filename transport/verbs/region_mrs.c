@@ -48,7 +48,7 @@ static gw_status region_mrs_rail_of(struct verbs_listener *listener, struct rdma
 	return rail->pd ? GW_OK : gw_verbs_object_fail(device->context, errno, "RDMA protection domain");
 }
 
-/* Adds the address if a device has it; GW_UNSUPPORTED if no device has it. */
+/* GW_UNSUPPORTED: no device has the address. */
 static gw_status region_mrs_add(struct verbs_listener *listener, const struct sockaddr *address)
 {
 	struct sockaddr_storage local = {0};

@@ -172,7 +172,6 @@ static void verbs_tick(struct verbs_loop *loop, uint64_t now_ns)
 	shares_settle(loop);
 }
 
-/* Waits for a descriptor and handles the ready ones. */
 static void verbs_look(struct verbs_loop *loop, uint64_t timeout_ns, bool *woken)
 {
 	struct epoll_event events[EVENTS_MAX];
@@ -225,7 +224,7 @@ static void control_arm(struct verbs_loop *loop)
 	}
 }
 
-/* Prepares for a sleep; true if there is work to do instead. */
+/* True: there is work to do instead. */
 static bool pollers_arm(struct verbs_loop *loop)
 {
 	control_arm(loop);

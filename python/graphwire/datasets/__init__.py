@@ -27,7 +27,7 @@ import os
 from pathlib import Path
 from typing import Callable, Optional
 
-from graphwire._keywords import keywords
+from graphwire._base.keywords import keywords
 from graphwire.datasets import ogb, plain, planetoid
 from graphwire.datasets.dataset import Dataset, DatasetError
 from graphwire.datasets.plain import edge_list, triples

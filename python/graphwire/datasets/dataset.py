@@ -9,11 +9,11 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from graphwire._graph_arrays import Arrays
-from graphwire._keywords import keywords
-from graphwire._scratch import Scratch
-from graphwire.fetch import _alone, fetch, unpack
-from graphwire.partition import partition_graph
+from graphwire._base.keywords import keywords
+from graphwire._base.scratch import Scratch
+from graphwire._files.fetch import _alone, fetch, unpack
+from graphwire._files.graph_arrays import Arrays
+from graphwire._files.partition import partition_graph
 
 SPLITS = ("train", "val", "test")
 

@@ -17,13 +17,13 @@ from typing import IO, Any, NamedTuple, Optional
 
 import numpy as np
 
-from graphwire import _pickles
-from graphwire._graph_arrays import HOMOGENEOUS, Arrays, Canonical
-from graphwire._npy import arrays_of_npz
-from graphwire._reading import reading
-from graphwire._scratch import Scratch
+from graphwire._base.scratch import Scratch
+from graphwire._files import pickles
+from graphwire._files.graph_arrays import HOMOGENEOUS, Arrays, Canonical
+from graphwire._files.npy import arrays_of_npz
+from graphwire._files.partition import run
+from graphwire._files.reading import reading
 from graphwire.datasets.dataset import Dataset, DatasetError, check_rows, column, fetched_folder, masks_of, there
-from graphwire.partition import run
 
 ADDRESS = "http://snap.stanford.edu/ogb/data"
 ALLOWED = 1 << 20  # the most bytes that are read of a table of words
@@ -217,7 +217,7 @@ def _link_splits(folder: Path) -> dict[str, Any]:
         if not path.is_file():
             raise DatasetError(f"{path} does not exist: the folder is not a complete set of OGB's")
         with reading(path, DatasetError):
-            found[split] = _pickles.load_torch(path, arrays=True)
+            found[split] = pickles.load_torch(path, arrays=True)
             if not isinstance(found[split], dict):
                 raise ValueError("it is no dictionary of links")
     return found

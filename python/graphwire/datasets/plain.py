@@ -9,13 +9,13 @@ from typing import Optional
 
 import numpy as np
 
-from graphwire._graph_arrays import HOMOGENEOUS, Arrays
-from graphwire._keywords import keywords
-from graphwire._narrow import exactly
-from graphwire._npy import arrays_of_npz
-from graphwire._reading import reading
+from graphwire._base.keywords import keywords
+from graphwire._files.fetch import fetch
+from graphwire._files.graph_arrays import HOMOGENEOUS, Arrays
+from graphwire._files.narrow import exactly
+from graphwire._files.npy import arrays_of_npz
+from graphwire._files.reading import reading
 from graphwire.datasets.dataset import SPLITS, Dataset, DatasetError, check_rows, fetched_folder, masks_of, there
-from graphwire.fetch import fetch
 
 REDDIT = {"reddit": "reddit", "reddit_self_loop": "reddit_self_loop"}
 DGL = "https://data.dgl.ai/dataset"

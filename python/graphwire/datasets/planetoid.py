@@ -1,6 +1,6 @@
 """Cora, CiteSeer and PubMed in Planetoid's format: ROOT/Cora/raw/ind.cora.{x,tx,allx,y,ty,ally,graph,test.index}.
 
-The files are pickles of Python 2, which graphwire._pickles reads. Shapes and ids are compared before they are used.
+The files are pickles of Python 2, which _files/pickles.py reads. Shapes and ids are compared before they are used.
 
 Errors: DatasetError, which names the file; FetchError.
 """
@@ -12,11 +12,11 @@ from typing import Any, Optional
 
 import numpy as np
 
-from graphwire import _pickles
-from graphwire._graph_arrays import HOMOGENEOUS, Arrays
-from graphwire._reading import reading
+from graphwire._files import pickles
+from graphwire._files.fetch import fetch
+from graphwire._files.graph_arrays import HOMOGENEOUS, Arrays
+from graphwire._files.reading import reading
 from graphwire.datasets.dataset import Dataset, DatasetError, masks_of, there
-from graphwire.fetch import fetch
 
 NAMES = ("Cora", "CiteSeer", "PubMed")
 ADDRESS = "https://github.com/kimiyoung/planetoid/raw/master/data"
@@ -27,7 +27,7 @@ VALIDATION = 500  # nodes for validation, after the training nodes
 def _read(path: Path) -> Any:
     with reading(path, DatasetError, what="no file of Planetoid's sets"):
         if not path.name.endswith("test.index"):
-            return _pickles.load(path)
+            return pickles.load(path)
         ids = np.array([int(line) for line in path.read_text(encoding="ascii").split()], np.int64)
         if not len(ids) or ids.min() < 0 or len(np.unique(ids)) < len(ids) or (
                 ids.max() - ids.min() >= path.stat().st_size):  # CiteSeer has 15 ids more than lines, of 5 bytes

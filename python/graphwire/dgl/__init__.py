@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 
-from graphwire._requirements import need
+from graphwire._base.requirements import need
 
 need("graphwire.dgl", "torch")
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch.distributed as dist
 import torch.distributed.nn.functional  # noqa: F401, since a later import, in a group, would keep the group
 
-from graphwire._run_program import run_program
+from graphwire._base.run_program import run_program
 from graphwire.dgl.install import install
 
 

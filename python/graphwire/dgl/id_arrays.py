@@ -1,4 +1,4 @@
-"""Converts ids, in the forms that DGL's callers use, to int64 tensors. graphwire._arrays defines ids and masks."""
+"""Converts ids, in the forms that DGL's callers use, to int64 tensors. _base/arrays.py defines ids and masks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from graphwire import _arrays
-from graphwire.graph import Feature
-from graphwire.tensor import Tensor
+from graphwire._base import arrays as _arrays
+from graphwire._graph.graph import Feature
+from graphwire._graph.tensor import Tensor
 
 
 def nodes_of(g: Any, ntype: Any = None) -> int:
@@ -25,7 +25,7 @@ def edges_of(g: Any, etype: Any = None) -> int:
 
 def ids_tensor(ids: Any, count: int | None, what: str = "ids") -> torch.Tensor:
     """Converts ids, or a mask or slice of `count` rows. The result of a contiguous int64 tensor shares its memory.
-    Raises the errors of graphwire._arrays.ids_array, and TypeError for a graphwire.Feature of edges, whose rows are not
+    Raises the errors of arrays.ids_array, and TypeError for a graphwire.Feature of edges, whose rows are not
     in the order of DGL's edge ids."""
     if isinstance(ids, (Feature, Tensor)) and getattr(ids.rows_of, "of_edges", False):
         raise TypeError(f"{what}: {ids!r} is in the order of the graph's own edges: give the DistTensor")

@@ -30,14 +30,14 @@ import numpy as np
 import torch
 
 import graphwire
-from graphwire._graph_arrays import HOMOGENEOUS, Arrays
-from graphwire._keywords import keywords
-from graphwire._pickles import load_torch
-from graphwire._reading import reading
+from graphwire._base.keywords import keywords
+from graphwire._files.graph_arrays import HOMOGENEOUS, Arrays
+from graphwire._files.partition import partition_graph
+from graphwire._files.pickles import load_torch
+from graphwire._files.reading import reading
 from graphwire.dgl import host
 from graphwire.dgl.distributed import later_rows
 from graphwire.dgl.types import Canonical, Types
-from graphwire.partition import partition_graph
 
 Ranges = dict[str, np.ndarray]  # {type: [parts, 2]}
 

@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from graphwire._reading import reading
+from graphwire._files.reading import reading
 
 _MAGIC, _ARRAY_MAGIC = 0xDD5A9FBE3FA2443F, 0xDD5E40F096B4A13F
 _KINDS = {0: "i", 1: "u", 2: "f"}  # codes of dtypes; bools are uint8

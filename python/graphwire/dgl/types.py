@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import graphwire
-from graphwire._keywords import keywords
+from graphwire._base.keywords import keywords
 from graphwire.dgl.host import error_type
 
 Canonical = tuple[str, str, str]

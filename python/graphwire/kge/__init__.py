@@ -15,6 +15,6 @@ ranking, evaluate  ranks of triples, and the figures of a saved model
 outputs            the files of a training
 """
 
-from graphwire._requirements import need
+from graphwire._base.requirements import need
 
 need("graphwire.kge", "torch")

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphwire import _arrays
-from graphwire._native import check, ffi, lib, owned
+from graphwire._base import arrays as _arrays
+from graphwire._base.native import check, ffi, lib, owned
 
 
 def rounded(batch_size: int, neg_sample_size: int) -> int:

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Callable, Optional
 
-from graphwire import _checks
-from graphwire._native import GraphwireError
-from graphwire._program import ProgramError
-from graphwire._scratch import Scratch
+from graphwire._base import checks
+from graphwire._base.native import GraphwireError
+from graphwire._base.program import ProgramError
+from graphwire._base.scratch import Scratch
 from graphwire.kge import dictionaries, flags
 from graphwire.kge.data import BUILT_IN, DataError, Dataset, Dictionaries, Sink, load
 
@@ -77,7 +77,7 @@ def num_relations_of(args: argparse.Namespace) -> int:
         return recorded
     path = Path(args.data_path) / args.dataset / "partition_0" / "relation_count.txt"
     try:
-        return _checks.integer("relations", int(path.read_text(encoding="ascii")), 1, 2**31 - 1)
+        return checks.integer("relations", int(path.read_text(encoding="ascii")), 1, 2**31 - 1)
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: this is not a file that gwke_partition wrote: {error}") from error
 

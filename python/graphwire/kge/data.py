@@ -36,8 +36,8 @@ from typing import Any, Callable, Optional, TextIO
 
 import numpy as np
 
-from graphwire import _names
-from graphwire._scratch import whole as whole
+from graphwire._base.scratch import whole as whole
+from graphwire._files import names as _names
 from graphwire.kge.sources import obtain
 
 # The built-in datasets: the files of entities and relations, and the order of a triple's columns.

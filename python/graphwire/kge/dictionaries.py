@@ -20,8 +20,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Optional
 
-from graphwire import _digest
-from graphwire._reading import reading
+from graphwire._files import digest
+from graphwire._files.reading import reading
 from graphwire.kge.data import (
     DataError,
     Dataset,
@@ -47,14 +47,14 @@ def _read_sealed(path: Path) -> Optional[dict[str, Any]]:
         return None
     with reading(path, DataError, what="it was changed, or is not valid JSON"):
         text = path.read_bytes()
-        values = _digest.unsealed(text, demanded=False)
-        return _digest.unsealed(text, demanded=True) if ARRAYS in values else values
+        values = digest.unsealed(text, demanded=False)
+        return digest.unsealed(text, demanded=True) if ARRAYS in values else values
 
 
 def write_sealed(path: Path, values: Mapping[str, Any]) -> None:
     """Writes a JSON file with a digest of itself. The file appears when it is complete."""
     with written(path) as file:
-        file.write(_digest.sealed(values))
+        file.write(digest.sealed(values))
 
 
 def read_config(folder: str | Path) -> Optional[dict[str, Any]]:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from graphwire._program import ProgramError, program
+from graphwire._base.program import ProgramError, program
 from graphwire.kge.data import DataError
 from graphwire.kge.partition import parts_folder
 

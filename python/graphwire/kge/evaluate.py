@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphwire._program import ProgramError
+from graphwire._base.program import ProgramError
 from graphwire.kge import dictionaries
 from graphwire.kge.client import candidates_of, print_figures, sampled
 from graphwire.kge.data import DataError, Dataset, Triples, load

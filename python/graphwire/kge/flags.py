@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn, Optional
 
-from graphwire import _checks
+from graphwire._base import checks
 from graphwire.kge.losses import GENRES
 from graphwire.kge.models import NAMES
 
@@ -218,7 +218,7 @@ _INTEGERS: dict[str, tuple[int, int]] = {
     "ssh_port": (1, 65535),
     **dict.fromkeys(("max_step", "log_interval", "eval_interval"), (1, 2**62)),
     "regularization_norm": (0, 2**31 - 1), "staleness": (0, 2**31 - 1), "checkpoint_interval": (0, 2**62),
-    "force_sync_interval": (-1, 2**62), "seed": (0, _checks.U64 - 2)}  # tensors use the seed and the next two
+    "force_sync_interval": (-1, 2**62), "seed": (0, checks.U64 - 2)}  # tensors use the seed and the next two
 _NUMBERS: dict[str, float] = {
     "lr": 0, "regularization_coef": 0, "gamma": -math.inf, "margin": -math.inf, "adversarial_temperature": -math.inf}
 
@@ -226,10 +226,10 @@ _NUMBERS: dict[str, float] = {
 def _check_numbers(args: argparse.Namespace) -> None:
     for name, (low, high) in _INTEGERS.items():
         if getattr(args, name, None) is not None:
-            _checks.integer(f"--{name}", getattr(args, name), low, high)
+            checks.integer(f"--{name}", getattr(args, name), low, high)
     for name, least in _NUMBERS.items():
         if getattr(args, name, None) is not None:
-            _checks.number(f"--{name}", getattr(args, name), least)
+            checks.number(f"--{name}", getattr(args, name), least)
 
 
 def _check(command: str, args: argparse.Namespace) -> None:

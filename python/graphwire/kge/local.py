@@ -17,8 +17,8 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from graphwire._program import ProgramError, program
-from graphwire._scratch import Scratch
+from graphwire._base.program import ProgramError, program
+from graphwire._base.scratch import Scratch
 from graphwire.kge.data import Dataset
 from graphwire.kge.store import build, run_program
 

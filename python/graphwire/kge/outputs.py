@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphwire import _digest
-from graphwire._reading import reading
+from graphwire._files import digest
+from graphwire._files.reading import reading
 from graphwire.kge.data import DataError, is_there, warn, whole, written
 from graphwire.kge.dictionaries import ARRAYS, digests, read_config, write_sealed
 from graphwire.kge.models import Model, Relations, make
@@ -69,7 +69,7 @@ def config_of(args: Any, folder: Path, entity_file: str, relation_file: str, num
 
 
 def _entry(rows: np.ndarray) -> dict[str, Any]:
-    return {"dtype": rows.dtype.name, "shape": list(rows.shape), "digest": _digest.of_array(rows)}
+    return {"dtype": rows.dtype.name, "shape": list(rows.shape), "digest": digest.of_array(rows)}
 
 
 def save(folder: Path, dataset: str, store: Store) -> None:

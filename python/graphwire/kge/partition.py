@@ -22,7 +22,7 @@ from typing import Callable, Optional
 
 import numpy as np
 
-from graphwire._scratch import Scratch
+from graphwire._base.scratch import Scratch
 from graphwire.kge.data import DataError, Dataset, Sink
 from graphwire.kge.dictionaries import keep_with_parts
 from graphwire.kge.store import ENTITY, TRIPLE, TripleFiles, run_program

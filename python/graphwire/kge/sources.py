@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
 
-from graphwire._scratch import Scratch
-from graphwire.fetch import fetch, unpack
+from graphwire._base.scratch import Scratch
+from graphwire._files.fetch import fetch, unpack
 
 FILES = ("entities.dict", "relations.dict", "train.txt", "valid.txt", "test.txt")
 

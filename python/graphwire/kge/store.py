@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 
 import graphwire
-from graphwire._npy import Rows
-from graphwire._program import ProgramError, program
-from graphwire._scratch import Scratch, descriptors
+from graphwire._base.program import ProgramError, program
+from graphwire._base.scratch import Scratch, descriptors
+from graphwire._files.npy import Rows
 from graphwire.kge.batches import Batch
 from graphwire.kge.data import DataError, Dataset, Triples
 from graphwire.kge.models import Model, Relations

@@ -31,7 +31,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphwire._native import Call, Workers
+from graphwire._base.native import Call, Workers
 from graphwire.kge.batches import Batch, Batches
 from graphwire.kge.losses import Loss, Regularizer
 from graphwire.kge.models import Model, Relations

@@ -20,12 +20,14 @@ import torch
 from torch.utils.data import DataLoader
 from torch_geometric.sampler.base import SubgraphType
 
-from graphwire._arrays import Lease, ids_array
-from graphwire._eager import eager
-from graphwire._keywords import keywords, suggestion
-from graphwire._loops import END, Loop, keeps, repeatable
-from graphwire._minibatch import Spec
-from graphwire._native import Call, check, ffi, lib, wait
+from graphwire._base.arrays import Lease, ids_array
+from graphwire._base.caller import level_of_the_caller
+from graphwire._base.eager import eager
+from graphwire._base.keywords import keywords, suggestion
+from graphwire._base.native import Call, check, ffi, lib, wait
+from graphwire._train.loops import END, Loop, keeps, repeatable
+from graphwire._train.minibatch import Spec
+from graphwire._train.seeds import NodeSeeds
 from graphwire.pyg import pinned
 from graphwire.pyg.draws import Draws
 from graphwire.pyg.fetched import Fetched, pointer
@@ -33,8 +35,6 @@ from graphwire.pyg.orders import index_batches
 from graphwire.pyg.sampled import Output, Sampled
 from graphwire.pyg.sampler import NeighborSampler
 from graphwire.pyg.sources import Source, store_of
-from graphwire.ranks import level_of_the_caller
-from graphwire.seeds import NodeSeeds
 
 DEPTH = 3  # batches under way behind the next one: four in all, as graphwire.NodeLoader has by default
 Asked = tuple[dict[str, torch.Tensor], tuple[Any, ...]]  # the graph's ids of seeds by type; the output's metadata

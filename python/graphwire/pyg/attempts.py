@@ -17,7 +17,7 @@ import torch
 from torch.utils.data import get_worker_info
 from torch.utils.data._utils.pin_memory import pin_memory
 
-from graphwire._loops import keeps, repeatable
+from graphwire._train.loops import keeps, repeatable
 
 
 class Attempt:

@@ -20,10 +20,10 @@ import numpy as np
 import torch
 from torch_geometric.data import Data, HeteroData
 
-from graphwire import _rows
-from graphwire.graph import Graph
+from graphwire._files import rows as _rows
+from graphwire._graph.graph import Graph
+from graphwire._graph.weights import Weight
 from graphwire.pyg.convert import from_pyg
-from graphwire.weights import Weight
 
 CHUNK = 1 << 17  # elements that are digested at once
 _graphs: dict[bytes, ref[Graph]] = {}  # by digest, while a loader uses them

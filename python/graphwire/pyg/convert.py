@@ -15,12 +15,12 @@ from typing import Any, Callable, Union
 import torch
 from torch_geometric.data import Data, HeteroData
 
-from graphwire._keywords import keywords
-from graphwire._scratch import Scratch
-from graphwire.batch import Batch, Edges
-from graphwire.graph import Graph
-from graphwire.graph import open as open_graph
-from graphwire.partition import partition_graph
+from graphwire._base.keywords import keywords
+from graphwire._base.scratch import Scratch
+from graphwire._files.partition import partition_graph
+from graphwire._graph.graph import Graph
+from graphwire._graph.graph import open as open_graph
+from graphwire._train.batch import Batch, Edges
 from graphwire.pyg.names import Attributes, Names
 from graphwire.pyg.rows import stacked
 from graphwire.pyg.subgraph import EdgeType, Subgraph, triple

@@ -12,11 +12,11 @@ from typing import Any, Union
 from torch_geometric.sampler import NumNeighbors
 from torch_geometric.sampler.base import SubgraphType
 
-from graphwire import _checks
-from graphwire.fanouts import check_hops, count
-from graphwire.graph import Graph
+from graphwire._base import checks
+from graphwire._graph.fanouts import check_hops, count
+from graphwire._graph.graph import Graph
+from graphwire._graph.weights import Weight, weights_of
 from graphwire.pyg.subgraph import triple
-from graphwire.weights import Weight, weights_of
 
 Counts = Union[NumNeighbors, Sequence[int], Mapping[Any, Sequence[int]]]
 
@@ -27,7 +27,7 @@ class Draws:
 
     def __init__(self, graph: Graph, num_neighbors: Counts, replace: bool = False,
                  subgraph_type: str | SubgraphType = "directional", weight_attr: Weight = None):
-        self.replace, self.weight = _checks.flag("replace", replace), weight_attr
+        self.replace, self.weight = checks.flag("replace", replace), weight_attr
         self.subgraph_type = SubgraphType(subgraph_type)
         if self.subgraph_type == SubgraphType.induced:
             raise NotImplementedError('subgraph_type "induced" is not in graphwire.pyg; use "directional" or '

@@ -12,10 +12,10 @@ from typing import Any, Callable
 import numpy as np
 import torch
 
-from graphwire import _arrays
-from graphwire._arrays import Lease, window
-from graphwire._minibatch import Spec
-from graphwire._native import ffi, lib
+from graphwire._base import arrays as _arrays
+from graphwire._base.arrays import Lease, window
+from graphwire._base.native import ffi, lib
+from graphwire._train.minibatch import Spec
 
 ORIGINAL = "orig_id"
 NODES, EDGES = lib.GW_AT_INPUTS, lib.GW_AT_EDGES

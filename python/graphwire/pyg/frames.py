@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from graphwire import _frames
-from graphwire._keywords import keywords
+from graphwire._base.keywords import keywords
+from graphwire._files import frames as _frames
 
 
 @keywords

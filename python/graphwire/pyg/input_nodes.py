@@ -2,7 +2,7 @@
 
     None, a mask, ids, "type", ("type", ids), a feature of the graph -> the user's ids -> the graph's ids
 
-Errors: ValueError and TypeError for the form; those of graphwire._arrays and of Graph.ids_of for ids.
+Errors: ValueError and TypeError for the form; those of _base/arrays.py and of Graph.ids_of for ids.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ import torch_geometric.loader as pyg
 from torch_geometric.sampler import EdgeSamplerInput, NegativeSampling
 from torch_geometric.sampler.base import SubgraphType
 
-from graphwire._keywords import keywords
+from graphwire._base.keywords import keywords
+from graphwire._graph.weights import Weight
 from graphwire.pyg.ahead import Asked, SamplesAhead, without_effect
 from graphwire.pyg.draws import Counts
 from graphwire.pyg.links import Links, Negatives, as_seeds, labels_with_negatives
@@ -22,7 +23,6 @@ from graphwire.pyg.options import refuse
 from graphwire.pyg.rows import selected, stacked
 from graphwire.pyg.sampler import NeighborSampler, own_sampler
 from graphwire.pyg.sources import Source
-from graphwire.weights import Weight
 
 
 def _negatives(asked: Any, ratio: float | None, edge_label: Any) -> NegativeSampling | None:

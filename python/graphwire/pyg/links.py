@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch_geometric.sampler import NegativeSampling
 
-from graphwire.held_out import pair_of
+from graphwire._graph.held_out import pair_of
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.rows import joined, selected, taken, with_zeros
 from graphwire.pyg.sources import Source

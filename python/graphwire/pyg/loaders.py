@@ -10,6 +10,7 @@ DistributedSampler divides them.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import reprlib
 import weakref
 from collections.abc import Iterator, Mapping
@@ -18,19 +19,19 @@ from typing import Any, Callable
 import torch
 import torch_geometric.loader as pyg
 
-from graphwire import _checks
-from graphwire._eager import eager
-from graphwire._keywords import keywords
-from graphwire._loops import END, Loop, keeps
-from graphwire._native import DeadlineError, PeerError
-from graphwire.held_out import pair_of
+from graphwire._base import checks
+from graphwire._base.eager import eager
+from graphwire._base.keywords import keywords
+from graphwire._base.native import DeadlineError, PeerError
+from graphwire._graph.held_out import pair_of
+from graphwire._train.loops import END, Loop, keeps
+from graphwire._train.ranks import Steps
 from graphwire.pyg.attempts import Attempt, Collates
 from graphwire.pyg.input_nodes import parts_of as parts_of_nodes
 from graphwire.pyg.links import parts_of as parts_of_links
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.sampler import NeighborSampler
 from graphwire.pyg.stores import FeatureStore
-from graphwire.ranks import Steps
 
 
 class Epoch(Loop):
@@ -120,12 +121,10 @@ class Epoch(Loop):
 @keywords
 class Loops:
     """Makes each loop over a DataLoader an epoch of its own, compares the ranks' numbers of batches, and continues from
-    a state. options: the arguments of PyG's loader and of torch's DataLoader. usual: PyG's and torch's own values;
-    those are not passed, because older versions lack some of the arguments."""
+    a state. options: arguments of PyG's loader and of torch's DataLoader."""
 
-    def __init__(self, data: Any, sampler: Any, options: Mapping[str, Any], usual: Mapping[str, Any]):
-        super().__init__(data, sampler, **{  # type: ignore[call-arg]
-            name: value for name, value in options.items() if value is not usual[name]})
+    def __init__(self, data: Any, sampler: Any, options: Mapping[str, Any]):
+        super().__init__(data, sampler, **options)  # type: ignore[call-arg]
         self._begin_loops()
 
     def _begin_loops(self) -> None:
@@ -176,7 +175,7 @@ class Loops:
         """Sets the number of the next loop's epoch, and calls set_epoch of the sampler if it has it, as torch's
         DistributedSampler does. Torch's random numbers, and not the epoch, decide the order of other loaders. A
         position of load_state_dict() in this epoch stays."""
-        self._coming, self._state = _checks.integer("epoch", epoch, 0, _checks.U64), None
+        self._coming, self._state = checks.integer("epoch", epoch, 0, checks.U64), None
         if self._start is not None and self._start["epoch"] != epoch:
             self._start = None
         if hasattr(getattr(self, "sampler", None), "set_epoch"):
@@ -202,7 +201,7 @@ class Loops:
             raise ValueError("state: the loader that it is of " + (
                 "had no generator" if state["generator"] is None else "had a generator"))
         for name in ("epoch", "step"):
-            _checks.integer(f"state[{name!r}]", state[name], 0, _checks.U64)
+            checks.integer(f"state[{name!r}]", state[name], 0, checks.U64)
         self._start = dict(state)
         self.set_epoch(state["epoch"])
 
@@ -227,16 +226,12 @@ class TorchLoops(Loops):
         return super(TorchLoops, asks)._get_iterator()  # type: ignore[misc]
 
 
-# The values of torch's DataLoader.
-_TORCH = {"batch_size": 1, "shuffle": None, "sampler": None, "batch_sampler": None, "num_workers": 0,
-          "pin_memory": False, "drop_last": False, "timeout": 0, "worker_init_fn": None,
-          "multiprocessing_context": None, "generator": None, "prefetch_factor": None, "persistent_workers": False,
-          "pin_memory_device": "", "in_order": True}
-_OF_NODES = {"input_nodes": None, "input_time": None, "transform": None, "transform_sampler_output": None,
-             "filter_per_worker": None, "custom_cls": None, "input_id": None}
-_OF_LINKS = {"edge_label_index": None, "edge_label": None, "edge_label_time": None, "neg_sampling": None,
-             "neg_sampling_ratio": None, "transform": None, "transform_sampler_output": None,
-             "filter_per_worker": None, "custom_cls": None, "input_id": None}
+def _not_default(call: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a call that have other values than by default. PyG's and torch's defaults are the same, and older
+    versions of both lack some of the options."""
+    options = inspect.signature(call).parameters.values()
+    return {one.name: given[one.name] for one in options
+            if one.default is not one.empty and given[one.name] is not one.default}
 
 
 def _ids_of(data: Any, sampler: Any) -> OriginalIds | None:
@@ -295,17 +290,7 @@ class NodeLoader(TorchLoops, pyg.NodeLoader):  # type: ignore[misc]
                  multiprocessing_context: Any = None, generator: Any = None, prefetch_factor: int | None = None,
                  persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True):
         input_nodes, input_id = _nodes(_ids_of(data, node_sampler), input_nodes, input_id)
-        options = {"input_nodes": input_nodes, "input_time": input_time, "transform": transform,
-                   "transform_sampler_output": transform_sampler_output,
-                   "filter_per_worker": filter_per_worker, "custom_cls": custom_cls,
-                   "input_id": input_id, "batch_size": batch_size, "shuffle": shuffle,
-                   "sampler": sampler, "batch_sampler": batch_sampler, "num_workers": num_workers,
-                   "pin_memory": pin_memory, "drop_last": drop_last, "timeout": timeout,
-                   "worker_init_fn": worker_init_fn,
-                   "multiprocessing_context": multiprocessing_context, "generator": generator,
-                   "prefetch_factor": prefetch_factor, "persistent_workers": persistent_workers,
-                   "pin_memory_device": pin_memory_device, "in_order": in_order}
-        super().__init__(data, node_sampler, options, {**_OF_NODES, **_TORCH})
+        super().__init__(data, node_sampler, _not_default(NodeLoader.__init__, locals()))
 
 
 @keywords
@@ -322,15 +307,4 @@ class LinkLoader(TorchLoops, pyg.LinkLoader):  # type: ignore[misc]
                  multiprocessing_context: Any = None, generator: Any = None, prefetch_factor: int | None = None,
                  persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True):
         edge_label_index = _links(_ids_of(data, link_sampler), edge_label_index)
-        options = {"edge_label_index": edge_label_index, "edge_label": edge_label, "edge_label_time": edge_label_time,
-                   "neg_sampling": neg_sampling, "neg_sampling_ratio": neg_sampling_ratio,
-                   "transform": transform, "transform_sampler_output": transform_sampler_output,
-                   "filter_per_worker": filter_per_worker, "custom_cls": custom_cls,
-                   "input_id": input_id, "batch_size": batch_size, "shuffle": shuffle,
-                   "sampler": sampler, "batch_sampler": batch_sampler, "num_workers": num_workers,
-                   "pin_memory": pin_memory, "drop_last": drop_last, "timeout": timeout,
-                   "worker_init_fn": worker_init_fn,
-                   "multiprocessing_context": multiprocessing_context, "generator": generator,
-                   "prefetch_factor": prefetch_factor, "persistent_workers": persistent_workers,
-                   "pin_memory_device": pin_memory_device, "in_order": in_order}
-        super().__init__(data, link_sampler, options, {**_OF_LINKS, **_TORCH})
+        super().__init__(data, link_sampler, _not_default(LinkLoader.__init__, locals()))

@@ -12,7 +12,8 @@ import torch_geometric.loader as pyg
 from torch_geometric.sampler import NodeSamplerInput
 from torch_geometric.sampler.base import SubgraphType
 
-from graphwire._keywords import keywords
+from graphwire._base.keywords import keywords
+from graphwire._graph.weights import Weight
 from graphwire.pyg.ahead import Asked, SamplesAhead, without_effect
 from graphwire.pyg.draws import Counts
 from graphwire.pyg.input_nodes import InputNodes
@@ -21,7 +22,6 @@ from graphwire.pyg.options import refuse
 from graphwire.pyg.rows import selected
 from graphwire.pyg.sampler import NeighborSampler, own_sampler
 from graphwire.pyg.sources import Source, store_of
-from graphwire.weights import Weight
 
 
 @keywords

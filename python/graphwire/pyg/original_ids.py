@@ -19,12 +19,13 @@ from typing import Any
 
 import torch
 
-from graphwire import _arrays, _checks
-from graphwire._native import GraphwireError, InvalidError, NotFoundError, OutOfRangeError
-from graphwire.edge_ids import EdgeIds
-from graphwire.graph import Graph
+from graphwire._base import arrays as _arrays
+from graphwire._base import checks
+from graphwire._base.caller import level_of_the_caller
+from graphwire._base.native import GraphwireError, InvalidError, NotFoundError, OutOfRangeError
+from graphwire._graph.edge_ids import EdgeIds
+from graphwire._graph.graph import Graph
 from graphwire.pyg.fetched import ORIGINAL
-from graphwire.ranks import level_of_the_caller
 
 CHUNK = 1 << 18  # original ids that are read at once
 CHECKED_MAX = 1 << 24  # of types with more nodes, equal original ids are noticed at a look-up only
@@ -60,7 +61,7 @@ class OriginalIds:
     """
 
     def __init__(self, graph: Graph, ids: str = "orig"):
-        self.graph, self.word = graph, _checks.choice("ids", ids, ("orig", "graph"))
+        self.graph, self.word = graph, checks.choice("ids", ids, ("orig", "graph"))
         self._in_rows: dict[str, bool] = {}
         wanted = self.word == "orig"
         if wanted and graph._renumbered is None:
@@ -132,7 +133,7 @@ class OriginalIds:
     def named(self, ntype: str, ids: Any, what: str) -> tuple[torch.Tensor, torch.Tensor | None, bool]:
         """(the user's ids, the graph's ids, whether a mask selects them) of nodes that the user names: by ids, by a
         mask of the rows of the user's data, or by a feature of the graph that is a mask. The graph's ids are None where
-        a look-up is necessary. Raises the errors of graphwire._arrays.ids_array, which have `what`; also ValueError for
+        a look-up is necessary. Raises the errors of arrays.ids_array, which have `what`; also ValueError for
         a mask of rows of nodes whose ids are not rows."""
         count = self.graph._node_counts[self.graph.ntype_number(ntype)]
         array, masked = _arrays.chosen(ids, count, what)

@@ -20,7 +20,7 @@ import torch
 from torch.utils.data._utils.pin_memory import pin_memory
 from torch_geometric.data.data import BaseData
 
-from graphwire._native import SLICE_MS, Call, Workers, check, lib
+from graphwire._base.native import SLICE_MS, Call, Workers, check, lib
 from graphwire.pyg.fetched import Fetched
 
 

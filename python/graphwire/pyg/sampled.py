@@ -13,9 +13,9 @@ from typing import Any, Union
 import torch
 from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
 
-from graphwire._minibatch import make_batch
-from graphwire._native import ffi, lib
-from graphwire.graph import Graph
+from graphwire._base.native import ffi, lib
+from graphwire._graph.graph import Graph
+from graphwire._train.minibatch import make_batch
 from graphwire.pyg.fetched import EDGES, NODES, ORIGINAL, Fetched
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.subgraph import Subgraph, triple

@@ -26,17 +26,17 @@ from torch_geometric.sampler import (
 from torch_geometric.sampler.base import SubgraphType
 from torch_geometric.sampler.neighbor_sampler import edge_sample, node_sample
 
-from graphwire import _arrays
-from graphwire._keywords import keywords
-from graphwire.graph import Graph
-from graphwire.held_out import HeldOut
-from graphwire.loader import sample
+from graphwire._base import arrays as _arrays
+from graphwire._base.keywords import keywords
+from graphwire._graph.graph import Graph
+from graphwire._graph.held_out import HeldOut
+from graphwire._graph.weights import Weight
+from graphwire._train.loader import sample
 from graphwire.pyg.draws import Draws
 from graphwire.pyg.edges import EdgePermutations
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.stores import GraphStore
 from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
-from graphwire.weights import Weight
 
 Output = Union[SamplerOutput, HeteroSamplerOutput]
 

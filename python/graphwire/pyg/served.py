@@ -17,12 +17,12 @@ from typing import Any, NoReturn, Union
 import numpy as np
 import torch
 
-from graphwire._arrays import ids_array
-from graphwire._index import RowIndex
-from graphwire.graph import Feature, Graph
+from graphwire._base.arrays import ids_array
+from graphwire._graph.graph import Feature, Graph
+from graphwire._graph.index import RowIndex
+from graphwire._graph.tensor import Tensor
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.subgraph import EdgeType, triple
-from graphwire.tensor import Tensor
 
 Table = Union[Feature, Tensor]
 _EDGES = ("edge_index", "adj_t", "adj")

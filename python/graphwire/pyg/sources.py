@@ -18,9 +18,11 @@ import torch
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader.utils import filter_data, filter_hetero_data
 
-from graphwire import _checks
-from graphwire._arrays import gather_all
-from graphwire.graph import Graph
+from graphwire._base import checks
+from graphwire._base.arrays import gather_all
+from graphwire._graph.graph import Graph
+from graphwire._graph.tensor import Tensor
+from graphwire._graph.weights import Weight
 from graphwire.pyg.contents import graph_of
 from graphwire.pyg.fetched import ORIGINAL
 from graphwire.pyg.names import as_attribute, check_names
@@ -29,8 +31,6 @@ from graphwire.pyg.sampled import Output, Sampled
 from graphwire.pyg.served import ServedData, ServedStores
 from graphwire.pyg.stores import FeatureStore, GraphStore
 from graphwire.pyg.subgraph import EdgeType, triple
-from graphwire.tensor import Tensor
-from graphwire.weights import Weight
 
 
 class Rows:
@@ -92,7 +92,7 @@ class Source:
         nodes: dict[str, dict[str, str]] = {}
         edges: dict[str, dict[str, str]] = {}
         if self.in_memory:
-            if _checks.choice("ids", ids, ("orig", "graph")) == "graph":
+            if checks.choice("ids", ids, ("orig", "graph")) == "graph":
                 raise ValueError('ids="graph": data in memory has ids of its own; pass a graph, of from_pyg')
             self.graph, self.typed = sampled or graph_of(data, weight), isinstance(data, HeteroData)
             self.ids = OriginalIds(self.graph, ids)

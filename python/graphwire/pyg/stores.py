@@ -23,16 +23,16 @@ import torch_geometric.data as pyg
 from torch_geometric.data import EdgeAttr, TensorAttr
 from torch_geometric.data.graph_store import EdgeLayout
 
-from graphwire import _arrays
-from graphwire._index import RowIndex
-from graphwire._keywords import keywords
-from graphwire._native import GraphwireError, NotFoundError
-from graphwire.graph import Feature, Graph
+from graphwire._base import arrays as _arrays
+from graphwire._base.caller import level_of_the_caller
+from graphwire._base.keywords import keywords
+from graphwire._base.native import GraphwireError, NotFoundError
+from graphwire._graph.graph import Feature, Graph
+from graphwire._graph.index import RowIndex
+from graphwire._graph.tensor import Tensor
 from graphwire.pyg.names import check_names
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.subgraph import triple
-from graphwire.ranks import level_of_the_caller
-from graphwire.tensor import Tensor
 
 Names = Union[str, Sequence[str], Mapping[str, str]]
 Rows = Union[Feature, Tensor]

@@ -24,7 +24,7 @@ from typing import Any, Callable
 import numpy as np
 import torch
 
-from graphwire.batch import Batch, Edges
+from graphwire._train.batch import Batch, Edges
 from graphwire.pyg.rows import joined, numbers, taken
 
 EdgeType = tuple[str, str, str]

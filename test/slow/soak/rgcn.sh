@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # An R-GCN over Graphwire, with DGL's layers and without dgl, reaches the accuracy of DGL 1.1.3: five seeds of
-# test/adapters/rgcn.py each, in one process and over two servers (bench/peers/dgl_seeds.py). If $RGCN_SCRIPT is DGL
-# 1.1.3's entity_classify_dist.py, that script runs too. The test needs root, for namespaces.
+# test/adapters/rgcn.py each, in one process and over two servers (bench/peers/dgl_seeds.py). If $RGCN_SCRIPT is
+# rgcn/experimental/entity_classify_dist.py of DGL 1.1.3, that script runs too. The test needs root, for namespaces.
 cd "$(dirname "$0")/../../.." && . test/check/lib.sh && . test/check/venv.sh
 [ "$(id -u)" = 0 ] || { note "rgcn: skipped: hosts in namespaces need root"; exit 0; }
 python_ready

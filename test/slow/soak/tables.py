@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
-from graphwire import partition
+from graphwire._files import partition
 
 BLOCK = 1 << 20
 SLACK = 256 << 20
@@ -42,7 +42,6 @@ def texts(numbers):
 
 
 def generate(path, edges, ids, as_text):
-    """Writes random edges as Parquet: integers, or text."""
     random, writer = np.random.default_rng(1), None
     for begin in range(0, edges, BLOCK):
         ends = random.integers(0, ids, (2, min(BLOCK, edges - begin)))

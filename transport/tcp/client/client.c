@@ -47,7 +47,7 @@ static void client_free(struct tcp_client *client)
 	gw_free(client);
 }
 
-/* Adds the descriptor to the driver and watches for `events`; on failure closes it. */
+/* On failure closes the descriptor. */
 static gw_status tcp_client_watch(struct tcp_client *client, int fd, short events)
 {
 	struct tcp_io *io = &client->io;
@@ -129,7 +129,7 @@ static void dial_next(struct tcp_client *client)
 		client->loop->driver->ops->remove(client->loop->driver, &client->io);
 }
 
-/* Dials a unix socket, which connects at once or not at all. */
+/* A unix socket connects at once or not at all. */
 static gw_status dial_local(struct tcp_client *client)
 {
 	int fd;
@@ -396,8 +396,7 @@ void gw_tcp_client_drop_set(struct tcp_client *client, struct gw_read_set *set)
 	gw_read_set_settle(&client->loop->completions, set);
 }
 
-/* Fails every question with the text of gw_last_error(). The oldest question ends later if a receive of its answer is
- * in progress. */
+/* The oldest question ends later if a receive of its answer is in progress. */
 static void fail_questions(struct tcp_client *client, gw_status status)
 {
 	char text[GW_ERROR_TEXT_MAX];

@@ -144,7 +144,6 @@ gw_status gw_tcp_client_open_region(struct tcp_client *client, uint32_t id, uint
 	return GW_OK;
 }
 
-/* Maps the descriptor that came with a REGION. */
 static gw_status dynamic_map(struct tcp_client *client, const struct gw_region *region,
 			     struct gw_dynamic_region_entry *entry)
 {

@@ -78,7 +78,7 @@ void gw_tcp_client_send(struct tcp_client *client, uint8_t type, const void *bod
 	client->loop->driver->ops->kick(client->loop->driver, &client->io);
 }
 
-/* Begins a read call. false: the set has failed, and every read is accepted. */
+/* False: the set has failed, and every read is accepted. */
 static bool post_begin(struct tcp_client *client, struct gw_read_set *set, const struct gw_region *region,
 		       const struct gw_region **known)
 {
@@ -101,7 +101,6 @@ static bool post_begin(struct tcp_client *client, struct gw_read_set *set, const
 	return status == GW_OK;
 }
 
-/* Ends a read call that accepted `taken` of n reads. */
 static size_t post_end(struct tcp_client *client, struct gw_read_set *set, size_t n, size_t taken, bool last)
 {
 	if (set->status) {
@@ -126,7 +125,7 @@ static size_t post_end(struct tcp_client *client, struct gw_read_set *set, size_
 	return taken;
 }
 
-/* Puts a frame of n ranges into the output buffer. NULL: no room, or memory ran out and the set has failed. */
+/* NULL: no room, or memory ran out and the set has failed. */
 static struct client_frame *frame_push(struct tcp_client *client, struct gw_read_set *set, uint8_t type,
 				       const struct wire_read *read, const uint64_t *at, size_t step)
 {
@@ -155,7 +154,7 @@ static struct client_frame *frame_push(struct tcp_client *client, struct gw_read
 	return frame;
 }
 
-/* Puts a frame of the gather's first rows into the output. Returns how many; 0: see frame_push. */
+/* Returns how many rows; 0: see frame_push. */
 static uint32_t frame_rows(struct tcp_client *client, struct gw_read_set *set, const struct gw_region *region,
 			   struct gw_buffer *buffer, const struct gw_gather *rows, size_t n)
 {
@@ -176,7 +175,7 @@ static uint32_t frame_rows(struct tcp_client *client, struct gw_read_set *set, c
 	return count;
 }
 
-/* How many of n spans go into one frame; at least one. */
+/* At least one. */
 static uint32_t spans_fit(const struct gw_span *spans, size_t n, uint64_t *bytes)
 {
 	uint32_t count = 1;
@@ -186,7 +185,7 @@ static uint32_t spans_fit(const struct gw_span *spans, size_t n, uint64_t *bytes
 	return count;
 }
 
-/* Puts a frame of the first spans into the output. Returns how many; 0: see frame_push. */
+/* Returns how many spans; 0: see frame_push. */
 static uint32_t frame_spans(struct tcp_client *client, struct gw_read_set *set, const struct gw_region *region,
 			    struct gw_buffer *buffer, const struct gw_span *spans, size_t n)
 {

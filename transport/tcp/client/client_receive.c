@@ -76,7 +76,6 @@ static gw_status receive_broken(struct tcp_client *client, const char *what)
 	return gw_fail(GW_PROTOCOL, "%s: %s", gw_tcp_client_name(client, text), what);
 }
 
-/* The oldest question has its complete answer. */
 static void receive_answered(struct tcp_client *client)
 {
 	client->in_body = false;
@@ -155,7 +154,7 @@ static gw_status begin_body(struct tcp_client *client)
 	return client->reply ? GW_OK : GW_NO_MEMORY;
 }
 
-/* The server wants a key and the client has none. On loopback, the text names the file that was looked for. */
+/* On loopback, the text names the file that was looked for. */
 static gw_status key_is_wanted(const struct tcp_client *client, const char *name)
 {
 	char path[GW_RUNTIME_PATH_MAX];
@@ -204,7 +203,6 @@ static gw_status receive_take_error(struct tcp_client *client, const uint8_t *bo
 	return GW_OK;
 }
 
-/* Lists the torn rows in the set. */
 static gw_status receive_take_torn(struct tcp_client *client, const uint8_t *body)
 {
 	struct client_frame *frame = client_oldest(client);
@@ -243,7 +241,7 @@ static void receive_take_reply(struct tcp_client *client)
 	receive_answered(client);
 }
 
-/* Takes a body that must be complete in the staging buffer. */
+/* The body must be complete in the staging buffer. */
 static gw_status take_whole(struct tcp_client *client, bool *more)
 {
 	const uint8_t *body = client->staging + client->in_begin;
@@ -271,8 +269,7 @@ static gw_status take_whole(struct tcp_client *client, bool *more)
 	return status;
 }
 
-/* Takes the staged bytes of a DATA or REPLY body. */
-static void take_part(struct tcp_client *client, bool *more)
+static void take_staged_part(struct tcp_client *client, bool *more)
 {
 	uint64_t n = receive_staged(client) < client->body_left ? receive_staged(client) : client->body_left;
 	const uint8_t *bytes = client->staging + client->in_begin;
@@ -312,7 +309,7 @@ static gw_status receive_parse(struct tcp_client *client)
 			status = begin_body(client);
 		} else if (client->phase == CLIENT_OPEN &&
 			   (client->header.type == WIRE_DATA || client->header.type == WIRE_REPLY)) {
-			take_part(client, &more);
+			take_staged_part(client, &more);
 		} else {
 			status = take_whole(client, &more);
 		}

@@ -100,7 +100,6 @@ void gw_tcp_dest_skip(struct tcp_dest *dest, uint64_t n)
 	}
 }
 
-/* Copies the available bytes of the next range. */
 static uint32_t copy_part(struct tcp_dest *dest, const uint8_t *data, uint64_t n)
 {
 	uint32_t bytes = dest_range_bytes(dest, dest->next) - dest->next_done;

@@ -98,7 +98,7 @@ static void epoll_kick(struct tcp_driver *base, struct tcp_io *io)
 		tcp_queue_add(&((struct epoll_driver *)base)->queue, io);
 }
 
-/* One send; false: nothing more to do now. */
+/* False: nothing more to do now. */
 static bool send_once(struct tcp_io *io, size_t *budget)
 {
 	if (!io->writable || io->removed)

@@ -157,7 +157,7 @@ static void uring_sent(struct tcp_io *io, int result)
 		io->events->sent(io, result);
 }
 
-/* Returns whether the completion is one of an io: a timer or a wake is no reason to spin. */
+/* True: the completion is one of an io. A timer or a wake is no reason to spin. */
 static bool uring_handle(struct uring_driver *driver, uint64_t data, int result, uint32_t flags, bool *woken)
 {
 	enum operation operation = (enum operation)(data & OP_MASK);

@@ -15,7 +15,7 @@ void gw_tcp_uring_cancel(struct uring_driver *driver, struct tcp_io *io, enum op
 	io_uring_sqe_set_data64(sqe, OP_CANCEL);
 }
 
-/* Asks the source and prepares its message; false: nothing to send now. */
+/* False: nothing to send now. */
 static bool prepare_send(struct tcp_io *io, size_t *pieces, bool *fd_passing)
 {
 	if (io->sending || io->removed)
@@ -29,7 +29,7 @@ static bool prepare_send(struct tcp_io *io, size_t *pieces, bool *fd_passing)
 	return true;
 }
 
-/* Sends directly; true: the socket took some bytes. */
+/* True: the socket took some bytes. */
 static bool send_now(struct tcp_io *io, size_t pieces, bool fd_passing, size_t *budget)
 {
 	const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;

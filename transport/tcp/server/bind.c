@@ -34,7 +34,6 @@ static gw_status fail_at(const struct gw_address *address, int error)
 	return gw_fail(GW_BUSY, "listen on %s: the port is taken by %s; choose another", text, holder);
 }
 
-/* Binds a socket: *out; *port: its port. */
 static gw_status bind_to(const struct gw_address *address, bool wait_to_listen, int *out, uint16_t *port)
 {
 	struct addrinfo *list = NULL;

@@ -58,8 +58,8 @@ uint32_t gw_tcp_loop_number(const struct tcp_listener *listener, const struct tc
 
 /* --- Accepting. --- */
 
-/* Hands a socket to the loop of another thread. */
-static void deal_out(struct tcp_listener *listener, struct tcp_loop *loop, int fd)
+/* The loop belongs to another thread. */
+static void hand_to_loop(struct tcp_listener *listener, struct tcp_loop *loop, int fd)
 {
 	pthread_mutex_lock(&loop->inbox_lock);
 	bool full = loop->inbox_count == TCP_INBOX_MAX;
@@ -104,7 +104,6 @@ void gw_tcp_inbox_drop(struct tcp_loop *loop)
 	loop->inbox_count = 0;
 }
 
-/* Gives an accepted socket to the next loop. */
 static void tcp_listener_welcome(struct tcp_listener *listener, int fd)
 {
 	const struct tcp_local *local = listener->local;
@@ -122,7 +121,7 @@ static void tcp_listener_welcome(struct tcp_listener *listener, int fd)
 	if (loop == listener->loop)
 		gw_tcp_server_begin(loop, fd, listener);
 	else
-		deal_out(listener, loop, fd);
+		hand_to_loop(listener, loop, fd);
 }
 
 static void accept_ready(struct tcp_io *io)
@@ -192,7 +191,7 @@ static struct tcp_accept *accept_make(struct tcp_listener *listener)
 	return accept;
 }
 
-/* In the loop's thread: adds the socket to the driver and the listener to the loop. */
+/* In the loop's thread. */
 static gw_status accept_begin(struct tcp_listener *listener, struct tcp_accept *accept)
 {
 	struct tcp_driver *driver = listener->loop->driver;
@@ -285,7 +284,7 @@ gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_coun
 	return gw_tcp_listen_as(&gw_transport_tcp, NULL, groups, group_count, address, service, out);
 }
 
-/* Ends the connections of a loop that no thread polls now; false: a thread polls it. */
+/* False: a thread polls the loop. */
 static bool close_in(struct tcp_loop *loop)
 {
 	bool expected = false;

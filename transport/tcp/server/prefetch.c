@@ -38,7 +38,6 @@ static const struct gw_region *largest_region(const struct gw_service *service)
 	return largest && largest->bytes >= REGION_LEAST ? largest : NULL;
 }
 
-/* Writes the body of a GATHER of random rows. */
 static void trial_frame(struct prefetch_trial *trial)
 {
 	const struct wire_read read = {.region = trial->region->id,

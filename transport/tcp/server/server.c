@@ -174,7 +174,7 @@ static void begin_read(struct tcp_server *server, const struct wire_header *head
 	server->direct_left = server->direct ? server->read.ranges.bytes : 0;
 }
 
-/* Gathers the read into the output buffer; false: the buffer is full, or bytes are still to be sent from the region. */
+/* False: the buffer is full, or bytes are still to be sent from the region. */
 static bool go_on_reading(struct tcp_server *server)
 {
 	if (server->direct_left)
@@ -244,7 +244,7 @@ static bool is_out_of_place(const struct tcp_server *server, const struct wire_h
 	return server->phase < SERVER_OPEN && header->type != WIRE_HELLO && header->type != WIRE_PROOF;
 }
 
-/* Handles the next frame if it is complete; false: not yet. */
+/* False: the frame is not complete. */
 static bool take_frame(struct tcp_server *server)
 {
 	uint32_t have = server->in_end - server->in_begin;
@@ -292,7 +292,7 @@ static void tcp_server_drained(struct tcp_server *server)
 	tcp_server_timer(server, server->since_ns);
 }
 
-/* Answers frames into the output buffer until it is full or handlers have taken CALLS_NS. */
+/* Until the output buffer is full or handlers have taken CALLS_NS. */
 static void tcp_server_advance(struct tcp_server *server)
 {
 	server->calls_ns = 0;
@@ -462,7 +462,7 @@ refuse:
 	gw_tcp_listener_release(listener);
 }
 
-/* Whether the last bytes to a drained client have arrived. Over a unix socket, sent bytes have arrived. */
+/* Over a unix socket, sent bytes have arrived. */
 static bool has_arrived(const struct tcp_server *server)
 {
 	int left = 0;

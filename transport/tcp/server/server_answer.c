@@ -27,7 +27,7 @@ static gw_status answer_check(const struct wire_ranges *ranges, const struct gw_
 	return status;
 }
 
-/* Finds and checks the region of the read. A dynamic region is entered: *place. */
+/* A dynamic region is entered: *place. */
 static gw_status answer_region(const struct tcp_answer *answer, const struct gw_region **region,
 			       struct gw_dynamic_region_place **place)
 {
@@ -224,7 +224,7 @@ static inline void answer_row(struct tcp_answer *answer, uint32_t i, uint8_t *to
 	answer_torn(answer, i);
 }
 
-/* Gathers complete rows while they fit. Returns where the next byte goes. */
+/* Returns where the next byte goes. */
 static uint8_t *answer_gather_rows(struct tcp_answer *answer, uint8_t *to, const uint8_t *end)
 {
 	uint32_t i = answer->next, count = answer->ranges.read.count;
@@ -243,7 +243,7 @@ static uint8_t *answer_gather_rows(struct tcp_answer *answer, uint8_t *to, const
 	return to;
 }
 
-/* Gathers the part that fits of a row longer than the buffer; false: the buffer is full. */
+/* False: the buffer is full. */
 static bool gather_long_row(struct tcp_answer *answer, uint8_t *out, uint32_t *out_end, uint32_t out_bytes)
 {
 	uint32_t bytes = answer->rows->format.payload_bytes, room = out_bytes - *out_end;

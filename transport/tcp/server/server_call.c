@@ -16,7 +16,6 @@
 
 #define ALIVE_NS (100 * GW_NS_PER_MS) /* between two unasked PONGs: clients tolerate ten times as much silence */
 
-/* The handler has finished: sends its answer. */
 static void server_call_reply(struct tcp_server *server, gw_status status)
 {
 	server->calling = false;
@@ -54,7 +53,7 @@ static void server_call_alive(struct tcp_server *server)
 	server->loop->driver->ops->kick(server->loop->driver, &server->io);
 }
 
-/* Runs the handler once. The input buffer may have moved since the last run. */
+/* The input buffer may have moved since the last run. */
 static void server_call_run(struct tcp_server *server)
 {
 	server->task.call.bytes = server->in.memory + server->in_begin + WIRE_HEADER_BYTES + WIRE_REQUEST_BYTES;

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from graphwire._keywords import keywords
+from graphwire._base.keywords import keywords
 from graphwire.dgl.dataloading.samplers import EdgePredictionSampler
 from graphwire.dgl.distributed.dataloader import Pairs
 from graphwire.dgl.host import error_type
@@ -72,7 +72,6 @@ class Collator:
 
 
 @keywords
-@keywords
 class NodeCollator(Collator):
     """Makes (input nodes, output nodes, blocks) for batches of nodes.
 
@@ -90,7 +89,6 @@ class NodeCollator(Collator):
         return self._sampler.sample(self.g, _grouped(items))
 
 
-@keywords
 @keywords
 class EdgeCollator(Collator):
     """Makes (input nodes, graph of the edges, [graph of the negatives,] blocks) for batches of edges.

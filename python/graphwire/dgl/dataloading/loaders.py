@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from graphwire._keywords import keywords
+from graphwire._base.keywords import keywords
 from graphwire.dgl.dataloading.collators import EdgeCollator, NodeCollator, edge_sampler
 from graphwire.dgl.distributed.dataloader import DistDataLoader
 

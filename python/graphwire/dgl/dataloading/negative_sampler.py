@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from graphwire import _checks
+from graphwire._base import checks
 from graphwire.dgl.id_arrays import edges_of, ids_tensor
 
 Pair = tuple[torch.Tensor, torch.Tensor]
@@ -32,7 +32,7 @@ class PerSourceUniform(_BaseNegativeSampler):
     """For each edge, k pairs of its source and a random node of the destination's type. A pair may be an edge."""
 
     def __init__(self, k: int):
-        self.k = _checks.integer("k", k, 1)
+        self.k = checks.integer("k", k, 1)
 
     def _generate(self, g: Any, eids: torch.Tensor, etype: tuple[str, str, str]) -> Pair:
         src, _ = g.find_edges(eids, etype=etype)
@@ -48,7 +48,7 @@ class GlobalUniform(_BaseNegativeSampler):
     may be equal."""
 
     def __init__(self, k: int, exclude_self_loops: bool = True, replace: bool = False):
-        self.k, self.exclude_self_loops, self.replace = _checks.integer("k", k, 1), exclude_self_loops, replace
+        self.k, self.exclude_self_loops, self.replace = checks.integer("k", k, 1), exclude_self_loops, replace
 
     def _generate(self, g: Any, eids: torch.Tensor, etype: tuple[str, str, str]) -> Pair:
         found: Pair = g.global_uniform_negative_sampling(len(eids) * self.k, self.exclude_self_loops, self.replace,

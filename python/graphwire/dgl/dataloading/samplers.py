@@ -13,14 +13,14 @@ from typing import Any
 
 import torch
 
-from graphwire import _checks
-from graphwire._keywords import keywords
+from graphwire._base import checks
+from graphwire._base.keywords import keywords
+from graphwire._graph.fanouts import check_hops, count
 from graphwire.dgl import host
 from graphwire.dgl.dataloading.blocks import sample_blocks
 from graphwire.dgl.dataloading.compacted import compacted
 from graphwire.dgl.dataloading.exclude import exclude_ids
 from graphwire.dgl.id_arrays import edges_of, ids_tensor
-from graphwire.fanouts import check_hops, count
 
 
 @keywords
@@ -90,7 +90,7 @@ class NeighborSampler(BlockSampler):
         self.fanouts = [fanout if fanout is None or isinstance(fanout, Mapping) else count(fanout, "fanouts")
                         for fanout in fanouts]
         check_hops(len(self.fanouts))
-        self.edge_dir, self.replace, self.fused = edge_dir, _checks.flag("replace", replace), fused
+        self.edge_dir, self.replace, self.fused = edge_dir, checks.flag("replace", replace), fused
         self.prob = prob if mask is None else mask
 
     def sample_blocks(self, g: Any, seed_nodes: Any, exclude_eids: Any = None) -> Any:
@@ -108,7 +108,7 @@ class MultiLayerFullNeighborSampler(NeighborSampler):
     def __init__(self, num_layers: int, *, edge_dir: str = "in", prob: Any = None, mask: Any = None,
                  replace: bool = False, prefetch_node_feats: Any = None, prefetch_labels: Any = None,
                  prefetch_edge_feats: Any = None, output_device: Any = None, fused: bool = True):
-        super().__init__([-1] * _checks.integer("num_layers", num_layers, 1), edge_dir, prob, mask, replace,
+        super().__init__([-1] * checks.integer("num_layers", num_layers, 1), edge_dir, prob, mask, replace,
                          prefetch_node_feats, prefetch_labels, prefetch_edge_feats, output_device, fused)
 
 

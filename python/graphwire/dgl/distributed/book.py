@@ -14,9 +14,10 @@ import numpy as np
 import torch
 
 import graphwire
-from graphwire import _arrays, _checks
-from graphwire._escape import escaped_tensor, escaped_type
-from graphwire._keywords import keywords
+from graphwire._base import arrays as _arrays
+from graphwire._base import checks
+from graphwire._base.escape import escaped_tensor, escaped_type
+from graphwire._base.keywords import keywords
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.host import error_type
 from graphwire.dgl.types import Types
@@ -53,7 +54,7 @@ class _Ranges:
 
     def ids_of(self, kind: int | None, part: int) -> torch.Tensor:
         ends = self.part_ends if kind is None else self.ends[kind]
-        if _checks.as_integer(part) is None:
+        if checks.as_integer(part) is None:
             raise TypeError(f"partid is an integer, not {part!r}")
         if not 0 <= part < len(ends):
             raise IndexError(f"the graph has {len(ends)} parts, and no part {part}")

@@ -23,9 +23,9 @@ from weakref import ref
 import torch.distributed as dist
 
 import graphwire
-from graphwire._escape import unescaped_tensor, unescaped_type
-from graphwire._keywords import keywords
-from graphwire._native import ffi
+from graphwire._base.escape import unescaped_tensor, unescaped_type
+from graphwire._base.keywords import keywords
+from graphwire._base.native import ffi
 from graphwire.dgl.seeding import seeds, watch_torch
 from graphwire.optim import _over_gloo
 

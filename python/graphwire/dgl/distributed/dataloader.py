@@ -7,7 +7,8 @@ and so proceed while the trainer computes. Without such threads, the loader call
 the batch.
 
 A loader does not divide ids among ranks: its ids are this trainer's share, of node_split or edge_split. The shares may
-differ by one id, and so give unequal numbers of steps. The ranks compare these numbers, and warn (graphwire/ranks.py).
+differ by one id, and so give unequal numbers of steps. The ranks compare these numbers, and warn
+(graphwire/_train/ranks.py).
 
 Errors: TypeError and ValueError for arguments; those of the function.
 """
@@ -23,15 +24,15 @@ from weakref import ref
 import numpy as np
 import torch
 
-from graphwire import _checks
-from graphwire._keywords import keywords
-from graphwire._loops import END, Loop, repeatable
-from graphwire._native import Call, Workers
+from graphwire._base import checks
+from graphwire._base.keywords import keywords
+from graphwire._base.native import Call, Workers
+from graphwire._train.loops import END, Loop, repeatable
+from graphwire._train.ranks import Steps
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.own_items import OwnItems
 from graphwire.dgl.id_arrays import ids_tensor
 from graphwire.dgl.seeding import seeds
-from graphwire.ranks import Steps
 
 _EPOCH_MAX = 2**16 - 1  # an epoch has this many numbers in the streams of sampling
 
@@ -158,11 +159,11 @@ class DistDataLoader(OwnItems):
                  collate_fn: Callable[[list[Any]], Any] | None = None, drop_last: bool = False,
                  queue_size: int | None = None, num_workers: Any = None, pin_memory: Any = None, use_uva: Any = None,
                  persistent_workers: Any = None):
-        self.dataset, self.batch_size = dataset, _checks.integer("batch_size", batch_size, 1)
-        self.shuffle, self.drop_last = _checks.flag("shuffle", shuffle), _checks.flag("drop_last", drop_last)
+        self.dataset, self.batch_size = dataset, checks.integer("batch_size", batch_size, 1)
+        self.shuffle, self.drop_last = checks.flag("shuffle", shuffle), checks.flag("drop_last", drop_last)
         self.collate_fn = collate_fn or (lambda items: items)
         self.num_workers = context.samplers
-        ahead = 0 if queue_size is None else _checks.integer("queue_size", queue_size)
+        ahead = 0 if queue_size is None else checks.integer("queue_size", queue_size)
         self.queue_size = ahead or max(4, 4 * self.num_workers)
         self._number, self._seeded = next(seeds.loaders), seeds.number
         self._coming = 0  # the epoch that the next loop begins
@@ -183,7 +184,7 @@ class DistDataLoader(OwnItems):
         pairs = len(dataset) and not isinstance(dataset, (torch.Tensor, np.ndarray, Pairs)) and isinstance(
             dataset[0], tuple)
         if pairs:
-            self._pairs = [(kind, _checks.integer("dataset", item, 0, 2**63 - 1)) for kind, item in dataset]
+            self._pairs = [(kind, checks.integer("dataset", item, 0, 2**63 - 1)) for kind, item in dataset]
         elif self._typed is None:
             self._ids = _ids(dataset)
 
@@ -244,7 +245,7 @@ class DistDataLoader(OwnItems):
     def set_epoch(self, epoch: int) -> None:
         """Sets the number of the next loop's epoch, which decides what it samples. Torch's random numbers decide the
         order. A position of load_state_dict() in this epoch stays. Raises TypeError and InvalidError."""
-        self._coming, self._state = _checks.integer("epoch", epoch, 0, _EPOCH_MAX), None
+        self._coming, self._state = checks.integer("epoch", epoch, 0, _EPOCH_MAX), None
         self._seeded = seeds.number
         if self._start is not None and self._start["epoch"] != epoch:
             self._start = None
@@ -264,8 +265,8 @@ class DistDataLoader(OwnItems):
         missing = [name for name in ("epoch", "step", "order") if name not in state]
         if missing:
             raise ValueError(f"state must be a result of state_dict(): this one has no {', '.join(missing)}")
-        _checks.integer("state['epoch']", state["epoch"], 0, _EPOCH_MAX)
-        _checks.integer("state['step']", state["step"], 0, _checks.U32)
+        checks.integer("state['epoch']", state["epoch"], 0, _EPOCH_MAX)
+        checks.integer("state['step']", state["step"], 0, checks.U32)
         self._start = dict(state)
         self.set_epoch(state["epoch"])
 

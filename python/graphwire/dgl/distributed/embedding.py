@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from graphwire._keywords import keywords
+from graphwire._base.keywords import keywords
 from graphwire.dgl.distributed.book import PartitionPolicy
 from graphwire.dgl.distributed.tensor import DistTensor, InitFunc
 from graphwire.dgl.id_arrays import ids_tensor

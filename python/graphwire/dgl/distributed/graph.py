@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from graphwire import Feature, _checks
-from graphwire._keywords import keywords
+from graphwire import Feature
+from graphwire._base import checks
+from graphwire._base.keywords import keywords
 from graphwire.dgl import host
 from graphwire.dgl.distributed import later_rows, sampling
 from graphwire.dgl.distributed.book import (
@@ -222,7 +223,7 @@ class DistGraph(Types):
         if isinstance(ids, str):  # dgl.ALL
             ids = slice(None)
         degrees = (self.graph.out_degrees if out_edges else self.graph.in_degrees)(ids, etype)
-        return degrees if _checks.as_integer(ids) is None else int(degrees[0])
+        return degrees if checks.as_integer(ids) is None else int(degrees[0])
 
     def in_degrees(self, v: Any = slice(None)) -> Any:
         return self._degrees(v, False)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import graphwire
-from graphwire._graph_arrays import Arrays
+from graphwire._files.graph_arrays import Arrays
 from graphwire.dgl.distributed.user_edges import UserEdges
 from graphwire.dgl.tensor_files import RowsError, read_tensors
 from graphwire.dgl.types import Types

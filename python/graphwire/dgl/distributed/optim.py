@@ -22,17 +22,17 @@ from typing import Any
 
 import torch
 
-from graphwire import _checks
-from graphwire._keywords import keywords
-from graphwire._pickles import load_torch
-from graphwire._reading import reading
+from graphwire._base import checks
+from graphwire._base.keywords import keywords
+from graphwire._files.pickles import load_torch
+from graphwire._files.reading import reading
+from graphwire._graph.tensor import check_optimizer
 from graphwire.dgl import host
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.embedding import DistEmbedding
 from graphwire.dgl.distributed.optim_state import ARRAYS, State
 from graphwire.dgl.distributed.tensor import DistTensor
 from graphwire.optim import _joined, _of_all_ranks
-from graphwire.tensor import check_optimizer
 
 StateDict = dict[str, Any]
 
@@ -61,7 +61,7 @@ class DistSparseGradOptimizer:
         self._params, self._lr, self._defaults = list(params), lr, {"_lr": lr, **options}
         self.__dict__.update(options)
         self._rank, self._world_size = context.rank, context.world
-        self._sync = _checks.flag("sync", sync)
+        self._sync = checks.flag("sync", sync)
         self._clean_grad = False
         self._state: dict[str, Any] = {}
         for table in self._params:

@@ -22,8 +22,8 @@ from typing import Any
 
 import torch
 
-from graphwire._keywords import keywords
-from graphwire._loops import END, Loop, repeatable
+from graphwire._base.keywords import keywords
+from graphwire._train.loops import END, Loop, repeatable
 
 
 @keywords

@@ -18,12 +18,12 @@ import numpy as np
 import torch
 
 import graphwire
-from graphwire import _checks
-from graphwire import partition as of_arrays
-from graphwire._escape import unescaped, unescaped_type
-from graphwire._keywords import keywords
-from graphwire._native import c_text, check, lib
-from graphwire._reading import reading
+from graphwire._base import checks
+from graphwire._base.escape import unescaped, unescaped_type
+from graphwire._base.keywords import keywords
+from graphwire._base.native import c_text, check, lib
+from graphwire._files import partition as of_arrays
+from graphwire._files.reading import reading
 from graphwire.dgl import host
 from graphwire.dgl.distributed.book import GraphPartitionBook, RangePartitionBook, book_of_sizes
 from graphwire.dgl.distributed.user_edges import UserEdges
@@ -148,7 +148,7 @@ def load_partition_book(part_config: str, part_id: int) -> tuple[GraphPartitionB
             return _book_of_dgl(text, part_id)
     if not str(text.get("format", "")).startswith("graphwire-"):
         raise host.error_type()(f"{path} is not the JSON of a Graphwire graph, which partition_graph writes")
-    if _checks.as_integer(part_id) is None:
+    if checks.as_integer(part_id) is None:
         raise TypeError(f"part_id is an integer, not {part_id!r}")
     check(lib.gw_part_config_check(c_text("part_config", path)))
     if not 0 <= part_id < text["num_parts"]:

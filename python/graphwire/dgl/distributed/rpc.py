@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from typing import Any, NoReturn
 
-from graphwire._keywords import keywords
+from graphwire._base.keywords import keywords
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.host import error_type
 

@@ -15,14 +15,14 @@ from typing import Any
 import torch
 
 from graphwire import EdgeList, Feature
-from graphwire._keywords import keywords
+from graphwire._base.keywords import keywords
+from graphwire._graph.fanouts import count
 from graphwire.dgl import host
 from graphwire.dgl.distributed.by_column import neighbours_by_column
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.tensor import DistTensor
 from graphwire.dgl.id_arrays import edges_of, ids_tensor, nodes_of
 from graphwire.dgl.types import Canonical
-from graphwire.fanouts import count
 
 
 def weights_by_type(g: Any, prob: Any, edge_dir: str = "in") -> dict[Canonical, Any]:

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphwire import _checks
-from graphwire._arrays import MaskLengthError, ids_array, is_byte
-from graphwire._keywords import keywords
+from graphwire._base import checks
+from graphwire._base.arrays import MaskLengthError, ids_array, is_byte
+from graphwire._base.keywords import keywords
 from graphwire.dgl.distributed.book import EdgePartitionPolicy, GraphPartitionBook, NodePartitionPolicy, PartitionPolicy
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.role import get_num_trainers
@@ -46,7 +46,7 @@ def _is_every(mask: Any, count: int) -> bool:
 
 
 def _chosen(mask: Any, count: int, what: str) -> torch.Tensor | None:
-    """The ids that a mask selects; None: all ids. graphwire._arrays.ids_array decides what a mask is. Other numbers are
+    """The ids that a mask selects; None: all ids. arrays.ids_array decides what a mask is. Other numbers are
     refused, except np.arange(count). Raises AssertionError, TypeError and ValueError."""
     if not getattr(type(mask), "rows_by_id", False):
         if _is_every(mask, count):
@@ -74,7 +74,7 @@ def _length(what: str, count: int, shape: tuple[int, ...]) -> AssertionError:
 
 def _split(mask: Any, policy: PartitionPolicy, rank: int | None, force_even: bool, what: str) -> torch.Tensor:
     rank = context.rank if rank is None else rank
-    if _checks.as_integer(rank) is None:
+    if checks.as_integer(rank) is None:
         raise TypeError(f"rank is an integer, not {rank!r}")
     world = get_num_trainers()
     if not 0 <= rank < world:

@@ -17,7 +17,8 @@ import numpy as np
 import torch
 
 import graphwire
-from graphwire._keywords import keywords
+from graphwire._base.keywords import keywords
+from graphwire._graph.tensor import shape_of
 from graphwire.dgl.distributed import initial
 from graphwire.dgl.distributed.book import EdgePartitionPolicy, NodePartitionPolicy, PartitionPolicy
 from graphwire.dgl.distributed.context import context
@@ -25,7 +26,6 @@ from graphwire.dgl.distributed.optim_state import State
 from graphwire.dgl.distributed.user_edges import UserEdges
 from graphwire.dgl.host import error_type
 from graphwire.dgl.id_arrays import ids_tensor
-from graphwire.tensor import shape_of
 
 InitFunc = Callable[[Any, torch.dtype], torch.Tensor]
 
@@ -173,7 +173,7 @@ class DistTensor:
 
     @property
     def rows_of(self) -> int:
-        """The number of rows, a graphwire._arrays.RowsOf."""
+        """The number of rows, a arrays.RowsOf."""
         return self._part_policy.get_size()
 
     def __len__(self) -> int:

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 
 import graphwire
+from graphwire._base.caller import level_of_the_caller
+from graphwire._graph.edge_ids import EdgeIds
 from graphwire.dgl.types import Canonical
-from graphwire.edge_ids import EdgeIds
-from graphwire.ranks import level_of_the_caller
 
 _warned = False
 

@@ -7,7 +7,7 @@ from typing import Callable
 
 import torch
 
-from graphwire.batch import Edges
+from graphwire._train.batch import Edges
 
 
 class Adjacency:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphwire._narrow import exactly
-from graphwire._npy import arrays_of_npz
-from graphwire._pickles import load_torch
-from graphwire._reading import reading
+from graphwire._files.narrow import exactly
+from graphwire._files.npy import arrays_of_npz
+from graphwire._files.pickles import load_torch
+from graphwire._files.reading import reading
 from graphwire.dgl.host import missing
 from graphwire.dgl.subset.convert import graph, heterograph
 from graphwire.dgl.subset.frame import DGLError

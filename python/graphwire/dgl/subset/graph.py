@@ -11,7 +11,8 @@ from typing import Any, Callable
 
 import torch
 
-from graphwire import _arrays, _checks
+from graphwire._base import arrays as _arrays
+from graphwire._base import checks
 from graphwire.dgl.host import missing
 from graphwire.dgl.subset import message
 from graphwire.dgl.subset.adjacency import Adjacency
@@ -22,7 +23,7 @@ from graphwire.dgl.types import Canonical, Types
 def as_ids(ids: Any, device: Any = None, count: int | None = None) -> torch.Tensor:
     """Ids as int64; a mask of `count` rows stands for the ids that it selects. A tensor of int32 keeps its type, as in
     DGL. NumPy's int32, which SciPy's matrices have, becomes int64. Raises DGLError for ids that
-    graphwire._arrays.ids_array refuses."""
+    arrays.ids_array refuses."""
     if isinstance(ids, torch.Tensor) and ids.dtype in (torch.int32, torch.int64) and ids.dim() == 1:
         return ids if device is None else ids.to(device)
     try:
@@ -308,7 +309,7 @@ def _some(values: torch.Tensor, ids: Any) -> Any:
     if ids is None or (isinstance(ids, str)):
         return values
     found = values[as_ids(ids, count=len(values))]
-    return found if _checks.as_integer(ids) is None else int(found[0])
+    return found if checks.as_integer(ids) is None else int(found[0])
 
 
 class DGLBlock(DGLGraph):

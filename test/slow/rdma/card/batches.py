@@ -44,7 +44,6 @@ def ready(run: Run) -> bool:
 
 
 def check(run: Run) -> None:
-    """The step."""
     if not ready(run):
         return
     digests = run.client.must(f"cat {words(run.client.work)}/digests")

@@ -56,7 +56,6 @@ class Look(NamedTuple):
 
 
 def look(host: Host) -> Look:
-    """Looks at a host's devices."""
     found = Look({}, [], {}, [])
     for line in host.must(_LOOK).splitlines():
         name, _, value = line.partition(":")

@@ -235,7 +235,6 @@ def _link(run: Run) -> None:
 
 
 def check(run: Run) -> None:
-    """The step."""
     if run.programs.test("faults_deadline") is None:
         run.report.note("faults: their programs are not built", BUILD)
         return

@@ -45,7 +45,6 @@ class HostError(Exception):
 
 
 def words(*parts: object) -> str:
-    """Quotes words for sh."""
     return " ".join(shlex.quote(str(part)) for part in parts)
 
 
@@ -111,7 +110,6 @@ class Host:
         return done.out.rstrip("\n")
 
     def begin(self, top: str) -> None:
-        """Makes the work folder in the folder `top`."""
         self.work = self.must(f"mktemp -d {words(top)}/graphwire-rdma.XXXXXX", timeout=60)
 
     def start(self, output: str, *command: object, prefix: str = "") -> Program:
@@ -165,11 +163,9 @@ class Program:
         return (int(match[1]), text[match.end() :]) if match else (0, text)
 
     def output(self) -> str:
-        """What it has printed so far."""
         return self._split()[1]
 
     def ended(self) -> bool:
-        """Whether it has ended."""
         return self.child.poll() is not None
 
     def prints(self, text: str, timeout: float) -> str:
@@ -200,7 +196,6 @@ class Program:
             return None
 
     def stop(self) -> None:
-        """Ends it, and waits."""
         self.signal("TERM")
         if self.wait(10) is None:
             self.kill()

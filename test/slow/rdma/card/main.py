@@ -199,7 +199,6 @@ def _interrupted(number: int, _frame: object) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the command and returns its exit status."""
     a = parse(arguments)
     path = a.out or f"graphwire-rdma-{NAME}-{time.strftime('%Y%m%d-%H%M%S')}.txt"
     for folder, option in ((os.path.dirname(path) or ".", "--out"), (a.tmp, "--tmp")):

@@ -27,7 +27,6 @@ def _count(run: Run) -> int:
 
 
 def check(run: Run) -> None:
-    """The step."""
     program = run.programs.test("faults_connections")
     if program is None:
         run.report.note("many connections: their program is not built", BUILD)

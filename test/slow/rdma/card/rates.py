@@ -122,7 +122,6 @@ def _own(run: Run, size: int, latency: Optional[float], rate: Optional[float]) -
 
 
 def check(run: Run) -> None:
-    """The step."""
     missing = [host.name for host in run.hosts if host.sh("command -v ib_read_lat && command -v ib_read_bw").rc != 0]
     if missing:
         run.report.note(f"no perftest on {', '.join(missing)}: Graphwire's figures are without their ceiling", INSTALL)
@@ -164,8 +163,6 @@ def check(run: Run) -> None:
 
 
 def _row(size: int, latency: Optional[float], rate: Optional[float], verbs: dict, tcp: dict) -> str:
-    """A row of the table."""
-
     def text(value: Optional[float]) -> str:
         return f"{value:.4g}" if value is not None else "-"
 

@@ -31,12 +31,10 @@ class Report:
         return f"Report({len(self.findings)} findings)"
 
     def line(self, text: str = "") -> None:
-        """Prints a line."""
         self.lines.append(text)
         print(text, file=self.out, flush=True)
 
     def section(self, title: str) -> None:
-        """Begins a section."""
         self.line()
         self.line(f"== {title} ({time.time() - self.begun:.0f} s)")
 
@@ -64,7 +62,6 @@ class Report:
         self.appendix += ["", f"-- {title}", *text.rstrip().splitlines()]
 
     def count(self, mark: str) -> int:
-        """The number of findings with this mark."""
         return sum(finding[0] == mark for finding in self.findings)
 
     def status(self) -> int:

@@ -28,7 +28,6 @@ _TAP = re.compile(r"^(ok|not ok) \d+ (- .*|# SKIP.*)$", re.MULTILINE)
 
 
 def check(run: Run) -> None:
-    """The step."""
     for name in SHORT if run.short else SUITE:
         program = run.programs.test(name)
         if program is None:

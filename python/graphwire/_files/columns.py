@@ -1,0 +1,270 @@
+"""Columns of Arrow as NumPy rows: ids, features, labels, masks and times.
+
+A value that is missing (null, or NaN) is an error that names its row. No value is rounded or cut: what does not fit is
+an error too (narrow.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from graphwire._files import narrow
+from graphwire._files import rows as _rows
+from graphwire._files.numbering import Ids, Texts
+
+Where = Callable[[int], str]  # the place of a row, for errors: "papers.csv, row 7"
+
+# What says that a number is missing, in any case.
+_MISSING = ("", "na", "n/a", "nan", "-nan", "null", "none", "<na>", "#n/a", "\\n", "nat")
+_MICROSECONDS = {"s": (10**6, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}  # of a unit: (times, divided by)
+
+_SPLITS = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test",
+           "": "", "none": ""}
+
+
+def arrow() -> Any:
+    """The module pyarrow. Raises ModuleNotFoundError, which says what to install."""
+    try:
+        import pyarrow
+        import pyarrow.compute
+    except ImportError:
+        raise ModuleNotFoundError('tables need pyarrow, which is not installed: "pip install pyarrow"',
+                                  name="pyarrow") from None
+    if not hasattr(pyarrow.RecordBatchReader, "from_stream"):
+        raise ModuleNotFoundError(f'tables need pyarrow 15, and {pyarrow.__version__} is installed: "pip install '
+                                  '--upgrade pyarrow"', name="pyarrow")
+    return pyarrow
+
+
+def is_text(kind: Any) -> bool:
+    types = arrow().types
+    if types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    return str(kind) in ("string_view", "binary_view", "extension<arrow.uuid>") or any(
+        check(kind) for check in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary))
+
+
+def _plain(column: Any) -> Any:
+    """The column without dictionaries, chunks and views."""
+    pa = arrow()
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if pa.types.is_dictionary(column.type):
+        values = column.dictionary
+        values = values.cast(pa.large_string()) if str(values.type) == "string_view" else values
+        column = pa.DictionaryArray.from_arrays(column.indices, values).dictionary_decode()
+    if str(column.type) == "extension<arrow.uuid>":
+        texts = [None if value is None else str(value) for value in column.to_pylist()]
+        column = pa.array(texts, pa.string())
+    elif str(column.type) in ("string_view", "binary_view"):
+        column = column.cast(pa.large_string() if str(column.type) == "string_view" else pa.large_binary())
+    return column
+
+
+def _refuse_missing(column: Any, name: str, where: Where) -> None:
+    pa = arrow()
+    if not column.null_count and not pa.types.is_floating(column.type):
+        return
+    missing = column.is_null(nan_is_null=pa.types.is_floating(column.type))
+    row = pa.compute.index(missing, True).as_py()
+    if row >= 0:
+        raise ValueError(f"{where(row)}: column {name} is missing (null or NaN): fill it in, or leave out the row")
+
+
+def _texts(column: Any) -> Texts:
+    pa = arrow()
+    wide = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
+    _, offsets, data = column.buffers()
+    kind = np.int64 if wide else np.int32
+    found = np.frombuffer(offsets or b"", kind)[column.offset:column.offset + len(column) + 1]
+    return Texts(found if len(found) else np.zeros(1, kind),
+                 np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8))
+
+
+def ids(column: Any, name: str, where: Where) -> Ids:
+    """Ids: int64 [rows], or texts. Floats that are whole numbers are integers. Raises TypeError for other types,
+    ValueError for a missing id, for another float and for one of 2^63 or more."""
+    pa = arrow()
+    column = _plain(column)
+    _refuse_missing(column, name, where)
+    if is_text(column.type):
+        return _texts(column)
+    if pa.types.is_null(column.type):  # without rows; a row would be missing
+        return np.zeros(0, np.int64)
+    if pa.types.is_floating(column.type):
+        return _rows.whole(column.to_numpy(zero_copy_only=False), lambda row: f"{where(row)}: column {name}")
+    if not pa.types.is_integer(column.type):
+        raise TypeError(f"{where(0)}: column {name}: ids are integers or text, not {column.type}: cast the column")
+    return narrow.exactly(column.to_numpy(zero_copy_only=False), np.int64, _beyond(name, where, "ids"))
+
+
+def _beyond(name: str, where: Where, what: str) -> narrow.Error:
+    """The error for an integer beyond int64."""
+    return lambda row, value: ValueError(f"{where(row)}: column {name} is {value}: {what} are below 2^63")
+
+
+def joined(parts: Mapping[str, np.ndarray], where: Where) -> np.ndarray:
+    """Columns by their names, side by side: [rows, columns], in the type that NumPy joins them in. Raises ValueError
+    for a value that this type does not hold."""
+    def error(name: str) -> narrow.Error:
+        return lambda row, value: ValueError(
+            f"{where(row)}: column {name} is {value}, which the type of the joined columns {', '.join(parts)} does not "
+            "hold: make it a feature of its own")
+
+    return narrow.joined(list(parts.values()), [error(name) for name in parts])
+
+
+def _flat(column: Any, name: str, where: Where) -> np.ndarray:
+    """Lists of one length as [rows, length]."""
+    pa = arrow()
+    if pa.types.is_fixed_size_list(column.type):
+        width = column.type.list_size
+    else:
+        lengths = column.value_lengths().to_numpy(zero_copy_only=False)
+        width = int(lengths[0]) if len(lengths) else 0
+        if (lengths != width).any():
+            row = int(np.argmax(lengths != width))
+            raise ValueError(f"{where(row)}: column {name} is a list of {lengths[row]}, but the first row's has "
+                             f"{width}: the lists of a feature have one length")
+    values = column.flatten()
+    inner = rows(values, name, lambda row: where(row // max(width, 1)))
+    return inner.reshape(len(column), width, *inner.shape[1:])
+
+
+def rows(column: Any, name: str, where: Where) -> np.ndarray:
+    """Numbers, or lists of numbers of one length: [rows] or [rows, length, …], in the column's own type. Raises
+    TypeError and ValueError."""
+    pa = arrow()
+    column = _plain(column)
+    _refuse_missing(column, name, where)
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type) or pa.types.is_fixed_size_list(column.type):
+        return _flat(column, name, where)
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    advice = ("declare it in text=[…] or categories=[…]" if is_text(column.type) else
+              "name it in time=…, or cast it to integers" if pa.types.is_temporal(column.type) else
+              "cast it to a number")
+    raise TypeError(f"{where(0)}: column {name} is {column.type}: {advice}")
+
+
+def labels(column: Any, name: str, where: Where) -> np.ndarray:
+    """Labels that are numbers: integers as int64, floats in their own type, [rows] or [rows, length, …]. Raises
+    ValueError for an integer beyond int64, and the errors of rows()."""
+    found = rows(column, name, where)
+    return found if found.dtype.kind == "f" else narrow.exactly(found, np.int64, _beyond(name, where, "labels"))
+
+
+def text_faults(texts: Any, integers: bool, name: str, where: Where) -> dict[str, str]:
+    """{column: an error text} for the first number in text that float64 does not hold; {} without one. texts: a column
+    of strings, all of which are numbers or null. integers: all are of int64."""
+    pa = arrow()
+    compute = pa.compute
+    values = texts.cast(pa.float64())
+    if integers:
+        doubtful = ~narrow.are_exact(texts.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), np.float64)
+    else:
+        sizes = compute.abs(values)
+        small = compute.and_(compute.equal(sizes, 0.0), compute.match_substring_regex(texts, "^[^eE]*[1-9]"))
+        either = compute.or_(compute.greater_equal(sizes, 2.0**53), small)
+        doubtful = either.fill_null(False).to_numpy(zero_copy_only=False)
+    for row in np.flatnonzero(doubtful).tolist():
+        text = texts[row].as_py()
+        fault = narrow.text_fault(text, values[row].as_py())
+        if fault is not None:
+            return {name: f"{where(row)}: column {name} is {text}, {fault}"}
+    return {}
+
+
+def missing_number(column: Any) -> int:
+    """The first row of a column of text that says, among numbers, that a number is missing; -1 without one."""
+    pa = arrow()
+    plain = _plain(column).cast(pa.large_string())
+    words = pa.compute.utf8_lower(pa.compute.utf8_trim_whitespace(plain))
+    return int(pa.compute.index(pa.compute.is_in(words, value_set=pa.array(_MISSING, pa.large_string())), True).as_py())
+
+
+def is_number(text: bytes) -> bool:
+    """Whether a text is a number, and not one that is missing."""
+    word = text.strip().lower()
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return b"_" not in word and word.decode() not in _MISSING
+
+
+def is_missing(text: bytes) -> bool:
+    return text.decode("utf-8", "replace").strip().lower() in _MISSING
+
+
+def _in_microseconds(column: Any, name: str, where: Where) -> np.ndarray:
+    """Timestamps and dates in microseconds since 1970-01-01, int64. Raises ValueError for one that does not fit."""
+    pa = arrow()
+    if pa.types.is_date32(column.type):
+        found, times, divisor = column.cast(pa.int32()).cast(pa.int64()), 86_400 * 10**6, 1
+    else:
+        unit = "ms" if pa.types.is_date64(column.type) else column.type.unit
+        found, (times, divisor) = column.cast(pa.int64()), _MICROSECONDS[unit]
+    units = found.to_numpy(zero_copy_only=False)
+    most = (2**63 - 1) // times
+    wrong = (units > most) | (units < -most) | (units % divisor != 0)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        advice = ": round it" if units[row] % divisor else ""
+        raise ValueError(f"{where(row)}: column {name} is {units[row]} as {column.type}, which is no number of "
+                         f"microseconds in 64 bits{advice}")
+    return units * times if divisor == 1 else units // divisor
+
+
+def times(column: Any, name: str, where: Where) -> np.ndarray:
+    """Times, int64 [rows]: integers as they are; timestamps and dates in microseconds since 1970-01-01. Raises
+    ValueError for one that int64 does not hold."""
+    pa = arrow()
+    column = _plain(column)
+    _refuse_missing(column, name, where)
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        return _in_microseconds(column, name, where)
+    if not pa.types.is_integer(column.type):
+        raise TypeError(f"{where(0)}: column {name}: times are integers, timestamps or dates, not {column.type}")
+    return narrow.exactly(column.to_numpy(zero_copy_only=False), np.int64, _beyond(name, where, "times"))
+
+
+def texts(column: Any, name: str, where: Where) -> Texts:
+    """Text of a column that is declared as text."""
+    column = _plain(column)
+    _refuse_missing(column, name, where)
+    if not is_text(column.type):
+        raise TypeError(f"{where(0)}: column {name} is {column.type}, not text: name it in features=[…]")
+    return _texts(column)
+
+
+def _split_masks(column: Any, name: str, where: Where) -> dict[str, np.ndarray]:
+    coded = column.dictionary_encode()
+    codes = coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
+    words = [str(word).strip().lower() for word in coded.dictionary.to_pylist()] + [""]
+    for code, word in enumerate(words):
+        if word not in _SPLITS and (codes == code).any():
+            raise ValueError(f"{where(int(np.argmax(codes == code)))}: column {name} is {word!r}: a mask is a bool, or "
+                             "0 or 1, or train, val, test or none, for each row")
+    splits = np.array([_SPLITS[word] if word in _SPLITS else "" for word in words], "U5")[codes]
+    return {f"{split}_mask": splits == split for split in ("train", "val", "test")}
+
+
+def masks(column: Any, name: str, where: Where) -> dict[str, np.ndarray]:
+    """Masks, {name: bool [rows]}: one of bools or of 0 and 1, or three of the words train, val (valid, validation) and
+    test; a null, an empty word and "none" are in no mask. Raises ValueError for other values."""
+    column = _plain(column)
+    if is_text(column.type):
+        return _split_masks(column, name, where)
+    values = rows(column, name, where)
+    if values.ndim != 1:
+        raise ValueError(f"{where(0)}: column {name}: a mask is one bool for each row")
+    wrong = (values != 0) & (values != 1)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"{where(row)}: column {name} is {values[row]}: a mask is a bool, or 0 or 1, or train, val or "
+                         "test, for each row")
+    return {name: values.astype(np.bool_)}

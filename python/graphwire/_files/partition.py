@@ -1,0 +1,358 @@
+"""Divides a graph in memory into parts on disk.
+
+    graphwire.partition_graph((src, dst), "web", 4, "parts/", node_features={"feat": x})
+
+    arrays -> .npy files in a temporary folder -> `graphwire import` -> `graphwire partition` -> the folder of parts
+
+The graphwire program does the work (_base/program.py finds it). The temporary folder is made where the result goes, and
+is always removed.
+
+Errors: RuntimeError with the program's last line, ValueError if that names a file of the graph; ValueError and
+TypeError; FileExistsError for files in the way;
+FileNotFoundError without the program.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphwire._base import checks
+from graphwire._base import progress as _progress
+from graphwire._base.escape import escaped, escaped_names, escaped_type
+from graphwire._base.keywords import keywords
+from graphwire._base.program import ProgramError, logged, program, without_options
+from graphwire._base.scratch import Scratch, descriptors
+from graphwire._files import rows as _rows
+from graphwire._files.chunks import Chunked
+from graphwire._files.graph_arrays import Arrays
+from graphwire._files.graphs import arrays_of
+from graphwire._files.tables import Tables
+
+_log = logging.getLogger("graphwire")
+_CLASSES_MAX = 32  # GW_PLAN_NUMBERS_MAX of tools/partition/plan.h
+_PROGRESS = re.compile(r"(.+?) \d[^(]* of [^(]*\((\d+) %\)[^,]*, .*/s$")  # as core/system/progress.c writes it
+
+
+def _in_arguments(line: str, names: Mapping[str, str]) -> str:
+    """Translates an error line of the program to the caller's terms: arguments instead of options, and the caller's
+    data instead of temporary files. names: {file: what it holds}."""
+    for path in sorted(names, key=len, reverse=True):
+        line = line.replace(path, names[path])
+    line = re.sub(r'feature "[^"]*": (?=(node|edge) feature )', "", line)  # the option names the feature again
+    line = re.sub(r"--(node-feature|node-mask|edge-feature|edges|num-nodes|name|weight): ", "", line)
+    return without_options(line.replace("--edge-feature", "edge_features"))
+
+
+class _Report:
+    """What the program writes to stderr: its progress moves the bar, other lines are logged."""
+
+    def __init__(self, bar: _progress.Bar, names: Mapping[str, str]):
+        self._bar, self._names = bar, names
+        self.last = ""
+
+    def take(self, line: str) -> None:
+        """Takes one line. The last one is the error, if the program fails, and is not logged before the next one."""
+        self.log()
+        moved = _PROGRESS.match(line)
+        if moved:
+            self._bar.to(int(moved.group(2)))
+            self._bar.say(moved.group(1))
+        self.last = "" if moved else line
+
+    def log(self) -> None:
+        if self.last:
+            level, text = logged(self.last)
+            _log.log(level, "%s", _in_arguments(text, self._names))
+
+
+def run(words: Sequence[Any], names: Mapping[str, str] | None = None, progress: bool = False) -> None:
+    """Runs the program. names: {file: what it holds}, for messages. progress: show a bar. Raises RuntimeError with the
+    program's last line."""
+    with _progress.Bar(str(words[0]), progress, total=100, unit="%") as bar:
+        report = _Report(bar, names or {})
+        with descriptors() as kept, subprocess.Popen(
+                [program(), *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+                errors="surrogateescape", pass_fds=kept) as process:
+            try:
+                assert process.stderr is not None
+                for line in process.stderr:
+                    if line.strip():
+                        report.take(line.strip())
+            except BaseException:  # a signal's exception ends the program too
+                process.kill()
+                raise
+        if process.returncode:
+            raise ProgramError(_in_arguments(report.last, names or {}) if report.last else
+                               f"graphwire {words[0]} ended with {process.returncode}", report.last)
+        report.log()
+
+
+def _paths(words: Sequence[Any]) -> list[str]:
+    """The files that the words of `graphwire import` name, as its errors do."""
+    ends = (str(word)[at:] for word in words for at in (0, str(word).rfind("=") + 1))
+    return [end for end in dict.fromkeys(ends) if "/" in end or os.path.exists(end)]
+
+
+class _Files:
+    """The files of a graph in a folder: the arguments of `graphwire import`, and {file: what it holds} for error
+    texts."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self.words: list[str] = []
+        self.names: dict[str, str] = {}
+
+    def _path(self, end: str, what: str) -> Path:
+        path = self._folder / f"{len(self.words)}{end}"
+        self.names[str(path)] = what
+        return path
+
+    def type_name(self, *names: str) -> str:
+        """Names in the format's alphabet, joined by ":". Error texts have the original names. Raises ValueError for a
+        name with ":"."""
+        found = escaped_names(names)
+        self.names.update({one: name for one, name in zip(found, names) if one != name})
+        return ":".join(found)
+
+    def add(self, option: str, of: str, rows: np.ndarray, what: str) -> None:
+        """Writes rows of numbers or of text, and passes them with an option."""
+        path = self._path(".npz" if _rows.is_text(rows) else ".npy", what)
+        if _rows.is_text(rows):
+            offsets, text = _rows.strings(rows)
+            np.savez(path, offsets=offsets, bytes=text)
+        else:
+            np.save(path, np.ascontiguousarray(rows))
+        self.words += [option, f"{of}={path}"]
+
+    def add_edges(self, of: str, src: np.ndarray, dst: np.ndarray) -> None:
+        if len(src) == 2:  # [2, 2] could be rows or columns
+            path = self._path(".npz", f"edges of {of}")
+            np.savez(path, src=src, dst=dst)
+            self.words += ["--edges", f"{of}={path}"]
+        else:
+            self.add("--edges", of, np.stack([src, dst], 1), f"edges of {of}")
+
+
+def _written(arrays: Arrays, folder: Path) -> tuple[list[str], dict[str, str]]:
+    """Writes the arrays to files in `folder`. Returns the arguments of `graphwire import`, and {file: what it holds}
+    for error texts."""
+    files = _Files(folder)
+    featured = {ntype for ntype, _ in arrays.node_features}
+    for ntype, count in arrays.counts.items():
+        name = files.type_name(ntype)
+        files.words += ["--node-type", name]  # of all types, so that they keep the caller's order
+        if ntype in arrays.ids:
+            files.add("--nodes", name, arrays.ids[ntype], f"ids of {ntype}")
+        elif ntype not in arrays.guessed or ntype in featured:
+            files.words += ["--num-nodes", f"{name}={count}"]
+    for etype, ends in arrays.edges.items():
+        # A list of integers has the values of ids, a list of text is referred to by place.
+        src, dst = (arrays.ids[ntype][ids] if ntype in arrays.ids and not _rows.is_text(arrays.ids[ntype]) else ids
+                    for ntype, ids in zip((etype[0], etype[2]), ends))
+        files.add_edges(files.type_name(*etype), src, dst)
+    for (ntype, name), rows in arrays.node_features.items():
+        if len(rows) != arrays.counts[ntype]:
+            raise ValueError(f"{name}: {len(rows)} rows for {arrays.counts[ntype]} nodes of {ntype}")
+        mask = rows.dtype == np.bool_ and rows.ndim == 1
+        option = "--node-mask" if mask else "--node-feature"
+        files.add(option, files.type_name(ntype, name), rows, f"node feature {name} of {ntype}")
+    for (etype, name), rows in arrays.edge_features.items():
+        of = ":".join(etype)
+        if len(rows) != len(arrays.edges[etype][0]):
+            raise ValueError(f"{name}: {len(rows)} rows for {len(arrays.edges[etype][0])} edges of {of}")
+        if _rows.is_text(rows):
+            raise TypeError(f"{name} of {of} is text, which edges do not store: number it")
+        files.add("--edge-feature", files.type_name(*etype, name), rows, f"edge feature {name} of {of}")
+    return files.words, files.names
+
+
+def _typed(features: Mapping[Any, Any] | None, only: Any) -> dict[Any, Mapping[str, Any]]:
+    """Features as {type: {name: rows}}; {name: rows} belongs to the type `only`."""
+    if not features:
+        return {}
+    if all(isinstance(rows, Mapping) for rows in features.values()):
+        return dict(features)
+    return {only: features}
+
+
+def _weights(weight: str | Sequence[str]) -> list[str]:
+    """The names of weights. Raises TypeError and ValueError."""
+    names = [weight] if isinstance(weight, str) else weight
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f'weight is a name of an edge feature, "NAME" or "SRC:REL:DST:NAME", or a list, not {weight!r}')
+    if not all(names):
+        raise ValueError("weight: a name has at least one character")
+    return [escaped_type(name) for name in names]
+
+
+def _completed(graph: Any, node_features: Mapping[Any, Any] | None, edge_features: Mapping[Any, Any] | None,
+               num_nodes: int | Mapping[str, int] | None) -> Arrays:
+    """The graph's arrays, with the given features and numbers of nodes added."""
+    arrays = arrays_of(graph, num_nodes)
+    if num_nodes is not None:
+        given = num_nodes if isinstance(num_nodes, Mapping) else {next(iter(arrays.counts)): num_nodes}
+        for ntype, count in given.items():
+            if ntype in arrays.ids:
+                raise ValueError(f"num_nodes: the graph names its {arrays.counts[ntype]} nodes of {ntype} by ids of "
+                                 "their own")
+            arrays.counts[ntype] = checks.integer("num_nodes", count, 0, 2**63 - 1)
+            arrays.guessed.discard(ntype)
+    nodes = _typed(node_features, next(iter(arrays.counts)))
+    for ntype in arrays.numbered.intersection(nodes):
+        raise ValueError(f"node_features: ids of {ntype} are text, so its nodes have no order for rows: number the "
+                         "nodes, or pass a graph of NetworkX")
+    arrays.add_columns(nodes, _typed(edge_features, next(iter(arrays.edges))))
+    return arrays
+
+
+def _classes(given: Any, arrays: Arrays | None) -> dict[str, np.ndarray]:
+    """Class numbers as {node type: uint8 [nodes]}, numbered from 0 in ascending order. Raises TypeError and
+    ValueError."""
+    if given is None:
+        return {}
+    if arrays is None:
+        raise ValueError("balance_nodes: the graph is in files: graphwire partition --balance-nodes takes its classes")
+    found = {}
+    for ntype, numbers in (given if isinstance(given, Mapping) else {next(iter(arrays.counts)): given}).items():
+        rows = _rows.array(numbers, f"balance_nodes of {ntype}")
+        if rows.dtype.kind not in "biu" or rows.ndim != 1:
+            raise TypeError(f"balance_nodes of {ntype}: one integer or bool for each node, not {rows.dtype} "
+                            f"{list(rows.shape)}")
+        if ntype not in arrays.counts:
+            raise ValueError(f"balance_nodes: the graph has no node type {ntype}; it has {', '.join(arrays.counts)}")
+        if len(rows) != arrays.counts[ntype]:
+            raise ValueError(f"balance_nodes: {len(rows)} rows for {arrays.counts[ntype]} nodes of {ntype}")
+        kinds, places = np.unique(rows, return_inverse=True)
+        if len(kinds) > _CLASSES_MAX:
+            raise ValueError(f"balance_nodes of {ntype}: {len(kinds)} classes, and at most {_CLASSES_MAX} are balanced")
+        found[ntype] = places.astype(np.uint8)
+    return found
+
+
+def _holds_graph(folder: Path) -> bool:
+    """Whether a folder has the JSON of a graph, which `graphwire partition --replace` then replaces."""
+    return any(re.search(rb'"format":\s*"graphwire-\d', path.read_bytes()) for path in folder.glob("[!.]*.json")
+               if path.is_file())
+
+
+def _move_into(folder: Path, made: Path) -> None:
+    """Moves a new graph's files into a folder that has other files, the JSON last. Raises FileExistsError, and moves
+    nothing, if the folder has a file of the same name."""
+    entries = sorted(made.iterdir(), key=lambda path: path.suffix == ".json")
+    for path in entries:
+        if (folder / path.name).exists() or (folder / path.name).is_symlink():
+            raise FileExistsError(f"{folder / path.name} exists already, and is not a graph's: name another folder")
+    for path in entries:
+        path.rename(folder / path.name)
+
+
+@keywords
+def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLike, *, method: str = "metis",
+                    node_features: Mapping[Any, Any] | None = None, edge_features: Mapping[Any, Any] | None = None,
+                    num_nodes: int | Mapping[str, int] | None = None, balance_train: bool = False,
+                    balance_nodes: Any = None, balance_edges: bool = False, num_trainers_per_machine: int = 1,
+                    objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = False,
+                    seed: int = 0, weight: str | Sequence[str] = (), progress: bool | None = None) -> Path:
+    """Divides a graph into parts, writes them to a folder, and returns the path of their JSON, out/name.json.
+
+    graph: a graph of DGL, PyTorch Geometric (Data, HeteroData), NetworkX, SciPy or graphwire.datasets; or (src, dst),
+        an array of pairs, a table with known names of ends such as src and dst (of pandas, polars or Arrow), or
+        {(source type, relation, destination type): one of these or a SciPy matrix}. A SciPy matrix that is not square
+        has the node types "row" and "column".
+        Names of types and features are texts without ":". One UserWarning names the attributes of the graph that do
+        not become features, and why.
+    name: the graph's name.
+    num_parts: the number of parts.
+    out: the folder, which is created. An existing graph in it is replaced; other files in the folder stay.
+    method: "metis" or "random".
+    node_features, edge_features: features to add to those of the graph, {name: rows} or {type: {name: rows}}.
+        A feature is numbers or, for nodes, text, which Graph.node_texts returns.
+    num_nodes: the number of nodes, or {node type: number}, if it exceeds the greatest id plus 1. Without it and without
+        node features, ids in arrays and tables that leave out more than half of the numbers up to the greatest one, if
+        that is 1,024 or more, are renumbered, as in `graphwire import`.
+    balance_train: give each part about as many nodes of the feature train_mask.
+    balance_nodes: a class number of each node, [nodes] integers or bools, or {node type: numbers}: give each part about
+        as many nodes of each class, and of each type. At most 32 classes of a type. It excludes balance_train.
+    balance_edges: give each part about as many edges.
+    num_trainers_per_machine: the number of pieces that each part is divided into, one for each trainer.
+    objtype: what METIS minimizes, "cut" or "vol".
+    reverse, undirected, transpose: as the options of `graphwire import`.
+    seed: of the partition.
+    weight: names of edge features of non-negative numbers, [edges] or [edges, 1]: each gets an alias table of 8 bytes
+        an edge, which draws by weight read. "NAME" means every edge type that has it, "SRC:REL:DST:NAME" one. For a
+        graph of files, a name may be a column, as for `graphwire import --weight`.
+    progress: a bar of tqdm, if it is installed. None: on a terminal and in a notebook; True: always; False: never.
+
+    What the program reports besides goes to logging.getLogger("graphwire"): its log as warnings, and the steps and the
+    balance of the parts at INFO.
+
+    The feature "orig_id" holds the original ids: a node's id, and an edge's row or column, in the given graph. Of text
+    ids, Graph.node_texts returns them.
+
+    Raises RuntimeError with the program's error line, which names features and types as the caller does; ValueError if
+    rows do not fit, and for a graph of files with the name of a file that is damaged or has a wrong value;
+    FileExistsError if `out` has a file of another kind under the name of a file of the graph; FileNotFoundError without
+    the program. Raises TypeError and ValueError for other invalid arguments, before it writes anything.
+    """
+    num_parts = checks.integer("num_parts", num_parts, 1)
+    trainers = checks.integer("num_trainers_per_machine", num_trainers_per_machine, 1)
+    seed = checks.integer("seed", seed, 0, checks.U64)
+    for word, value in (("method", method), ("objtype", objtype)):
+        if not isinstance(value, str):
+            raise TypeError(f"{word} is a string, not {value!r}")
+    given_flags = {name: checks.flag(name, value) for name, value in (
+        ("reverse", reverse), ("undirected", undirected), ("transpose", transpose), ("balance_train", balance_train),
+        ("balance_edges", balance_edges))}
+    weights = _weights(weight)
+    shown = _progress.wanted(progress)
+    arrays, is_files = None, isinstance(graph, (Tables, Chunked)) or getattr(graph, "import_words", None) is not None
+    if is_files and (node_features or edge_features or num_nodes is not None):
+        raise TypeError("node_features, edge_features and num_nodes belong to arrays, and this graph is in files")
+    if not is_files:
+        arrays = _completed(graph, node_features, edge_features, num_nodes)
+    classes = _classes(balance_nodes, arrays)
+    out = Path(out)
+    if out.is_dir() and not any(out.iterdir()):
+        out.rmdir()
+    out.absolute().parent.mkdir(parents=True, exist_ok=True)
+    with Scratch(out.absolute().parent, f".{out.name}") as folder:
+        flags = [f"--{word}" for word in ("reverse", "undirected", "transpose") if given_flags[word]]
+        if isinstance(graph, (Tables, Chunked)):
+            words, names = graph.write(folder)
+        else:
+            words, names = (graph.import_words, {}) if arrays is None else _written(arrays, folder)
+        words = [*words, *(f"--weight={of_edges}" for of_edges in weights)]
+        inputs = [*_paths(words), *(path for path in names if "/" in path)] if is_files else []
+        names[str(folder / "whole")] = f"graph {name}"
+        try:
+            run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole"], names, shown)
+        except ProgramError as error:
+            if any(path in error.line for path in inputs):
+                raise ValueError(str(error)) from None
+            raise
+        flags = [f"--{word.replace('_', '-')}" for word in ("balance_train", "balance_edges") if given_flags[word]]
+        for ntype, numbers in classes.items():
+            file = folder / f"classes-{len(flags)}.npy"
+            np.save(file, numbers)
+            flags.append(f"--balance-nodes={escaped(ntype)}={file}")
+            names[str(file)] = f"balance_nodes of {ntype}"
+        if trainers > 1:
+            flags += ["--num-trainers-per-machine", str(trainers)]
+        beside = out.is_dir() and not _holds_graph(out)
+        made = folder / "parts" if beside else out
+        if out.exists() and not beside:
+            flags.append("--replace")
+        names[str(made)] = str(out)
+        run(["partition", folder / "whole", "--num-parts", num_parts, "--method", method, "--objtype", objtype,
+              "--seed", seed, *flags, "--out", made], names, shown)
+        if beside:
+            _move_into(out, made)
+    return out / f"{name}.json"

@@ -1,0 +1,424 @@
+"""Opens tables of any kind: their columns' names and types, and their rows in batches of Arrow.
+
+    pandas, polars, Arrow (C stream), {name: column}  ─┐
+    a CSV or Parquet file, or a list of these         ─┼─▶ Table ─▶ batches(columns): (where, a batch) …
+    a folder of part-*.parquet or part-*.csv          ─┘
+
+A folder's files are read in the order of their names. Names that begin with "_" or "." are ignored, as Spark does. The
+values of CSV are numbers if all of the column's values are; a first pass over the file finds that out. The program
+reads text and decides on its headers and ids (text_files.py).
+
+Errors: FileNotFoundError; ValueError and TypeError, which name the table or the file, the column and the row.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Optional
+
+from graphwire._base.keywords import suggestion
+from graphwire._base.native import Workers
+from graphwire._files import text_files
+from graphwire._files.columns import Where, arrow, text_faults
+
+BATCH_ROWS = 1 << 17
+_CSV_BLOCK = 16 << 20
+_KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
+PATHS = (*_KINDS, ".gz")  # ends of paths
+
+
+def _line(error: BaseException) -> str:
+    """The first line of an error of Arrow."""
+    return str(error).partition("\n")[0] or type(error).__name__
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turns what Arrow raises for a damaged file into ValueError, which names the file."""
+    pa = arrow()
+    try:
+        yield
+    except (pa.ArrowException, pa.ArrowMemoryError, OSError, EOFError, OverflowError, UnicodeError) as error:
+        raise ValueError(f"{what}: {_line(error)}") from None
+
+
+@contextmanager
+def converting(what: str) -> Iterator[None]:
+    """Turns what Arrow raises for values in memory that it cannot have into TypeError, which names them."""
+    pa = arrow()
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+        raise TypeError(f"{what}: {_line(error)}") from None
+
+
+class Table:
+    """A table. what: names it in errors. names: its columns. has_texts: whether numbers in it are written as texts.
+    ends: the columns of sources and destinations that the program chose. Subclasses read the rows."""
+
+    has_texts = False
+    ends: Optional[tuple[str, str]] = None
+
+    def __init__(self, what: str, names: Sequence[Any]):
+        self.what = what
+        self.names = [str(name) for name in names]
+        self._all_names: list[tuple[Any, Sequence[str]]] = [(what, self.names)]  # of each file
+
+    def column(self, name: str, use: str) -> str:
+        """The name of an existing column. use: the argument that names it. Raises ValueError, which suggests one."""
+        if not isinstance(name, str):
+            raise TypeError(f"{use}: a column is a name, not {name!r}")
+        if name not in self.names:
+            raise ValueError(f"{use}: {self.what} has no column {name!r}"
+                             + suggestion(name, self.names).replace("its arguments", "its columns"))
+        return name
+
+    def allow_negative(self, name: str) -> None:
+        """Ids of a column may be negative, because a table of nodes has them."""
+
+    def used(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
+        """The types of Arrow of the columns that are used. ids: those that are ids. Raises ValueError if another column
+        has the name of one of them."""
+        for what, names in self._all_names:
+            for name in columns:
+                if names.count(name) > 1:
+                    raise ValueError(f"{what}: two columns have the name {name!r}")
+        return self.types(columns, ids)
+
+    def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
+        """What used() returns."""
+        raise NotImplementedError
+
+    def odd(self, name: str) -> Optional[str]:
+        """The place and the text of the first value that made a column text, for errors: the values before it have
+        another type. Known after used()."""
+        return None
+
+    def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
+        """The rows of the columns in `types`, which used() returned: (place of a row, batch)."""
+        raise NotImplementedError
+
+    def read(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
+        """The batches; one without rows, if the table has no rows."""
+        pa, any_rows = arrow(), False
+        for where, batch in self.batches(types):
+            any_rows = True
+            yield where, batch
+        if not any_rows:
+            arrays = [pa.array([], kind) for kind in types.values()]
+            yield self._at(self.what, 0), pa.RecordBatch.from_arrays(arrays, names=list(types))
+
+    def _at(self, what: str, first: int) -> Where:
+        return lambda row: f"{what}, row {first + row}"
+
+
+class _Arrow(Table):
+    """A table in memory, or a stream of batches. make: makes a reader of all rows; once only, if the source is one."""
+
+    def __init__(self, what: str, schema: Any, make: Callable[[], Any], once: bool = False):
+        super().__init__(what, schema.names)
+        self._schema, self._make, self._once, self._read = schema, make, once, False
+
+    def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
+        return {name: self._schema.field(name).type for name in columns}
+
+    def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
+        if self._once and self._read:
+            raise ValueError(f"{self.what}: the stream has been read: pass a table, or a new stream")
+        self._read, first = True, 0
+        for whole in self._make():
+            for begin in range(0, whole.num_rows, BATCH_ROWS):
+                batch = whole.slice(begin, BATCH_ROWS)
+                yield self._at(self.what, first), batch
+                first += batch.num_rows
+
+
+class _Pandas(Table):
+    """A frame of pandas, converted a batch at a time. A missing value and NaN are the same there."""
+
+    def __init__(self, what: str, frame: Any):
+        super().__init__(what, frame.columns)
+        self._frame = frame if self.names == list(frame.columns) else frame.set_axis(self.names, axis="columns")
+
+    def _converted(self, frame: Any, columns: Sequence[str], kinds: Optional[Mapping[str, Any]] = None) -> Any:
+        pa = arrow()
+        arrays = []
+        for name in columns:
+            with converting(f"{self.what}: column {name}"):
+                arrays.append(pa.Array.from_pandas(frame[name], type=kinds[name] if kinds else None))
+        plain = [one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one for one in arrays]
+        return pa.RecordBatch.from_arrays(plain, names=list(columns))
+
+    def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
+        pa, pandas = arrow(), sys.modules["pandas"]
+        found = {}
+        for name in columns:
+            objects = self._frame[name].dtype == object
+            if objects and pandas.api.types.infer_dtype(self._frame[name]) == "string":
+                found[name] = pa.string()
+            else:
+                piece = self._frame if objects else self._frame[:1]
+                found[name] = self._converted(piece, [name]).schema.field(name).type
+        return found
+
+    def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
+        objects = {name for name in types if self._frame[name].dtype == object}
+        for first in range(0, len(self._frame), BATCH_ROWS):
+            piece = self._frame.iloc[first:first + BATCH_ROWS]
+            kinds = {name: kind if name in objects else None for name, kind in types.items()}
+            yield self._at(self.what, first), self._converted(piece, list(types), kinds)
+
+
+class _Files(Table):
+    """Files of one kind, one after the other. The columns are those of the first; the others must have them too."""
+
+    def __init__(self, what: str, paths: Sequence[Path]):
+        self.paths = paths
+        columns = [self._columns(path) for path in paths]
+        super().__init__(what, columns[0])
+        self._all_names = list(zip(paths, columns))
+        for path, names in zip(paths[1:], columns[1:]):
+            missing = set(self.names) - set(names)
+            if missing:
+                raise ValueError(f"{path}: no column {min(missing)!r}, which {paths[0].name} has")
+
+    def _columns(self, path: Path) -> list[str]:
+        raise NotImplementedError
+
+
+def _ahead(batches: Iterator[Any]) -> Iterator[Any]:
+    """The batches, each of which is decoded while the caller works on the one before."""
+    thread, decode = Workers(1), partial(next, batches, None)
+    coming = thread.submit(decode)
+    try:
+        while (batch := coming.wait()) is not None:
+            coming = thread.submit(decode)
+            yield batch
+    finally:
+        coming.join()
+
+
+class _Parquet(_Files):
+    def _file(self, path: Path) -> Any:
+        import pyarrow.parquet
+
+        with reading(str(path)):
+            return pyarrow.parquet.ParquetFile(path, pre_buffer=False,  # whole row groups would be in memory
+                                               page_checksum_verification=True)
+
+    def _columns(self, path: Path) -> list[str]:
+        with reading(str(path)):
+            return list(self._file(path).schema_arrow.names)
+
+    def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
+        with reading(str(self.paths[0])):
+            schema = self._file(self.paths[0]).schema_arrow
+            return {name: schema.field(name).type for name in columns}
+
+    def _checked(self, path: Path, batches: Iterator[Any]) -> Iterator[Any]:
+        """The batches. A damaged page may decode to texts that are no UTF-8, or to places outside of the data."""
+        while True:
+            with reading(str(path)):
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                batch.validate(full=True)
+            yield batch
+
+    def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
+        for path in self.paths:
+            first, file = 0, self._file(path)
+            for name, kind in types.items():
+                found = file.schema_arrow.field(name).type
+                if found != kind:
+                    raise TypeError(f"{path}: column {name} is {found}, but {kind} in {self.paths[0].name}")
+            for batch in _ahead(self._checked(path, file.iter_batches(BATCH_ROWS, columns=list(types)))):
+                yield self._at(str(path), first), batch.select(list(types))
+                first += batch.num_rows
+
+
+class _Csv(_Files):
+    """Text. Its columns have the names of the header, or the numbers 1, 2, … A file without a header, among others with
+    one, has their columns by their places. words: options of the program."""
+
+    has_texts = True
+
+    def __init__(self, what: str, paths: Sequence[Path], words: Sequence[str]):
+        texts = [text for text in text_files.examined(paths, words) if text.names]  # one without rows has none
+        paths = [text.path for text in texts]
+        if not texts:
+            raise ValueError(f"{what}: no rows")
+        named = next((text for text in texts if text.header), texts[0])
+        for place, text in enumerate(texts):
+            if not text.header and named.header:
+                if len(text.names) != len(named.names):
+                    raise ValueError(f"{text.path}: {len(text.names)} columns without a header, and {named.path.name} "
+                                     f"has {len(named.names)}")
+                texts[place] = text._replace(names=named.names)
+        self._texts = dict(zip(paths, texts))
+        self._uses: dict[str, str] = {}  # {column of ids: how the program reads it}
+        self._odd: dict[str, str] = {}
+        super().__init__(what, paths)
+        places = list(texts[0].texts)
+        if len(places) == 2 and max(places) < len(self.names):
+            self.ends = self.names[places[0]], self.names[places[1]]
+
+    def _columns(self, path: Path) -> list[str]:
+        return self._texts[path].names
+
+    def _kind_of_ids(self, name: str) -> str:
+        """number, signed or text. Ends of edges are text if a word is among their first rows, as in import; the program
+        refuses a later word."""
+        kinds = set()
+        for text in self._texts.values():
+            place = text.names.index(name)
+            kinds.add({True: "text", False: "number"}[text.texts[place]] if place in text.texts
+                      else text_files.kind_of_ids(text, place))
+        return next(kind for kind in ("text", "signed", "number") if kind in kinds)
+
+    def _batches(self, kinds: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
+        pa = arrow()
+        from pyarrow import csv
+
+        numbered = {f"c{place}": name for place, name in enumerate(kinds)}
+        convert = csv.ConvertOptions(column_types={column: kinds[name] for column, name in numbered.items()},
+                                     strings_can_be_null=True, null_values=[""], quoted_strings_can_be_null=False)
+        for path in self.paths:
+            text, first = self._texts[path], 0
+            columns = [("text-id" if name in self._uses and kind == pa.string() else self._uses.get(name, "column"),
+                        text.names.index(name)) for name, kind in kinds.items()]
+            with text_files.rows(text, columns) as stream:
+                with reading(str(path)):
+                    reader = csv.open_csv(stream, csv.ReadOptions(block_size=_CSV_BLOCK), csv.ParseOptions(
+                        newlines_in_values=True, ignore_empty_lines=False), convert)
+                while True:
+                    with reading(f"{path}, after row {first}"):
+                        batch = next(reader, None)
+                    if batch is None:
+                        break
+                    yield self._at(str(path), first), pa.RecordBatch.from_arrays(batch.columns, names=list(kinds))
+                    first += batch.num_rows
+
+    def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
+        pa = arrow()
+        found = {name: self._kind_of_ids(name) for name in ids}
+        self._uses = {name: f"{kind}-id" for name, kind in found.items()}
+        kinds_of_values = [pa.int64(), pa.float64(), pa.bool_(), pa.timestamp("us")]
+        possible = {name: kinds_of_values for name in columns if name not in ids}
+        faults: dict[str, str] = {}
+        for where, batch in self._batches(dict.fromkeys(possible, pa.string())) if possible else ():
+            for name, kinds in possible.items():
+                values = batch.column(name)
+                possible[name] = [kind for kind in kinds if _casts(values, kind)]
+                if kinds and not possible[name]:
+                    row = _first_odd(values, kinds)
+                    if kinds != kinds_of_values or values[:row].null_count < row:
+                        self._odd[name] = f"{where(row)}: column {name} is {values[row].as_py()!r}"
+                if name not in faults and pa.float64() in possible[name]:
+                    faults.update(text_faults(batch.column(name), pa.int64() in possible[name], name, where))
+        for name, fault in faults.items():
+            if possible[name] and possible[name][0] == pa.float64():
+                raise ValueError(fault)
+        types = {name: kinds[0] if kinds else pa.string() for name, kinds in possible.items()}
+        types.update({name: pa.string() if kind == "text" else pa.int64() for name, kind in found.items()})
+        return {name: types[name] for name in columns}
+
+    def odd(self, name: str) -> Optional[str]:
+        return self._odd.get(name)
+
+    def allow_negative(self, name: str) -> None:
+        if self._uses[name] == "number-id":
+            self._uses[name] = "signed-id"
+
+    def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
+        return self._batches(types)
+
+
+def _casts(values: Any, kind: Any) -> bool:
+    """Whether all values are of the kind. Arrow reads 0x10 as an integer, which is a word to the program."""
+    pa = arrow()
+    try:
+        values.cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return kind != pa.int64() or not pa.compute.any(pa.compute.match_substring(values, "x", ignore_case=True)).as_py()
+
+
+def _first_odd(values: Any, kinds: Sequence[Any]) -> int:
+    """The row whose value has none of the kinds that all values before it have. One exists."""
+    begin, end = 0, len(values)  # values[:begin] have a kind, values[:end] have not
+    while end - begin > 1:
+        middle = (begin + end) // 2
+        if any(_casts(values[:middle], kind) for kind in kinds):
+            begin = middle
+        else:
+            end = middle
+    return begin
+
+
+def _folder(path: Path) -> list[Path]:
+    """The files of a folder. Raises ValueError for folders in it, and if the files are of several kinds."""
+    names = sorted(one for one in os.listdir(path) if one[0] not in "_.")
+    within = next((name for name in names if (path / name).is_dir()), None)
+    if within is not None:
+        raise ValueError(f"{path}: it has the folder {within}: name the files, or write the table without partitionBy")
+    if not names:
+        raise ValueError(f"{path}: no files")
+    return [path / name for name in names]
+
+
+def _kind(path: Path) -> str:
+    ends = [end for end in path.suffixes[-2:] if end != ".gz"]
+    kind = _KINDS.get(ends[-1].lower()) if ends else None
+    if kind is None or (kind == "parquet" and path.suffix == ".gz"):
+        raise ValueError(f"{path}: neither .csv, .tsv, .csv.gz nor .parquet")
+    return kind
+
+
+def _files(paths: Sequence[Path], what: str, words: Sequence[str]) -> Table:
+    found: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: no such file or folder")
+        found += _folder(path) if path.is_dir() else [path]
+    kinds = {_kind(path) for path in found}
+    if len(kinds) != 1:
+        raise ValueError(f"{what}: files of several kinds: {', '.join(sorted(kinds))}")
+    what = what if len(found) > 1 else str(found[0])
+    return _Csv(what, found, words) if kinds == {"csv"} else _Parquet(what, found)
+
+
+def _is_path(table: Any) -> bool:
+    return isinstance(table, (str, os.PathLike))
+
+
+def opened(table: Any, what: str, words: Sequence[str] = ()) -> Table:
+    """The table. what: names it in errors. words: for files of text, the options of `graphwire import columns`. Raises
+    TypeError for what is no table."""
+    pa = arrow()
+    if _is_path(table):
+        return _files([Path(table)], what, words)
+    if isinstance(table, (list, tuple)) and table and all(map(_is_path, table)):
+        return _files([Path(one) for one in table], what, words)
+    if type(table).__module__.partition(".")[0] == "pandas" and hasattr(table, "columns"):
+        return _Pandas(what, table)
+    if isinstance(table, pa.RecordBatchReader):
+        return _Arrow(what, table.schema, lambda: table, once=True)
+    if isinstance(table, Mapping) and table and all(isinstance(name, str) for name in table):
+        with converting(what):
+            table = pa.table(dict(table))
+    if hasattr(table, "__arrow_c_array__") and not hasattr(table, "__arrow_c_stream__"):
+        table = pa.table(pa.record_batch(table))
+    if isinstance(table, pa.Table):
+        return _Arrow(what, table.schema, lambda: table.to_batches(BATCH_ROWS))
+    if hasattr(table, "__arrow_c_stream__"):
+        with converting(what):
+            schema = pa.RecordBatchReader.from_stream(table).schema
+        return _Arrow(what, schema, lambda: pa.RecordBatchReader.from_stream(table))
+    raise TypeError(f"{what}: a table is one of pandas, polars or Arrow, a dictionary of columns, or a path of CSV or "
+                    f"Parquet, not {type(table).__name__}")

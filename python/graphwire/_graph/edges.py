@@ -1,0 +1,167 @@
+"""Finds edges by id or by their ends, lists edges around nodes, and divides ids among ranks.
+
+ids -> int64 -> one C operation -> new arrays, or an EdgeList over the library's memory
+
+Graph's methods of the same names call these functions, and document them and their errors.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+
+from graphwire._base import arrays as _arrays
+from graphwire._base import checks
+from graphwire._base.arrays import Array, Ids
+from graphwire._base.keywords import keywords
+from graphwire._base.native import c_name, check, ffi, finish, in_thread, lib, owned
+from graphwire._base.opened import Etype, OpenedGraph
+from graphwire._graph import fanouts
+from graphwire._graph import ids as ids_module
+from graphwire._graph.weights import Weight, weight_of
+
+
+@keywords
+class EdgeList:
+    """The edges that a call found for each of its questions. A question is one pair of ends, or one node. The edges of
+    question i are src[offsets[i]:offsets[i + 1]], and likewise dst and edge_ids.
+
+    offsets: [questions + 1] int64.
+    src, dst, edge_ids: [edges] int64, global ids.
+
+    All arrays are views of one piece of the library's memory, which is freed with the last array. The arrays of an
+    EdgeList that of() returns are views too. pickle copies only this list's own edges.
+    """
+
+    __module__ = "graphwire"
+
+    def __init__(self, offsets: Array, src: Array, dst: Array, edge_ids: Array):
+        self.offsets, self.src, self.dst, self.edge_ids = offsets, src, dst, edge_ids
+
+    def __len__(self) -> int:
+        return len(self.edge_ids)
+
+    def of(self, question: int) -> EdgeList:
+        """The edges of one question, as an EdgeList of one question; -1 is the last question. Raises IndexError."""
+        question = range(len(self.offsets) - 1)[question]
+        part = slice(int(self.offsets[question]), int(self.offsets[question + 1]))
+        return EdgeList(self.offsets[question:question + 2] - self.offsets[question], self.src[part], self.dst[part],
+                        self.edge_ids[part])
+
+    def __getstate__(self) -> dict[str, Array]:
+        """Copies the arrays: torch pickles the whole memory of a tensor that is a slice."""
+        return {name: array.clone() if hasattr(array, "clone") else array for name, array in self.__dict__.items()}
+
+    def __repr__(self) -> str:
+        return f"<graphwire.EdgeList: {len(self)} edges, {len(self.offsets) - 1} questions>"
+
+
+def _copied(graph: OpenedGraph, pointer: Any, count: int) -> Array:
+    array = np.empty(count, np.int64)
+    if count:
+        ffi.memmove(array, pointer, 8 * count)
+    return _arrays.public(array, graph._torch)
+
+
+def _list(graph: OpenedGraph, start: Callable[[Any, Any], int]) -> EdgeList:
+    """Runs start(out, ticket), which makes a gw_edge_list. The arrays of the result own the gw_edge_list together."""
+    out = owned("struct gw_edge_list **", lib.edge_list_end)
+    finish(lambda ticket: start(out, ticket))
+    found = out[0]
+    return EdgeList(*[_arrays.public(_arrays.window(out, part, (count,), np.int64), graph._torch) for part, count in (
+        (found.offsets, found.question_count + 1), (found.src, found.edge_count), (found.dst, found.edge_count),
+        (found.edge_ids, found.edge_count))])
+
+
+def _output(graph: OpenedGraph, count: int, start: Callable[[Any, Any], int], rows: int = 1) -> list[Array]:
+    """Runs start(pointers, ticket), which fills `rows` int64 arrays of `count` elements. Returns the arrays."""
+    arrays = [np.empty(count, np.int64) for _ in range(rows)]
+    finish(lambda ticket: start([_arrays.pointer(array, "int64_t *") for array in arrays], ticket))
+    return [_arrays.public(array, graph._torch) for array in arrays]
+
+
+def _pairs(graph: OpenedGraph, number: int, src: Ids, dst: Ids, by: str) -> tuple[np.ndarray, np.ndarray]:
+    ends = graph._ends[number]
+    arrays = [ids_module.node_array(graph, end, ids, by, what)
+              for ids, end, what in zip((src, dst), ends, ("src", "dst"))]
+    if len(arrays[0]) != len(arrays[1]):
+        raise ValueError(f"{len(arrays[0])} sources and {len(arrays[1])} destinations")
+    return arrays[0], arrays[1]
+
+
+def find_edges(graph: OpenedGraph, ids: Ids, etype: Etype | None, by: str) -> tuple[Array, Array]:
+    number, client = graph.etype_number(etype), graph._opened()
+    array = ids_module.edge_array(graph, number, ids, by)
+    src, dst = _output(graph, len(array), lambda out, ticket: lib.gw_find_edges_start(
+        client.pointer, number, _arrays.ids_pointer(array), len(array), *out, ticket), 2)
+    return src, dst
+
+
+def edge_ids(graph: OpenedGraph, src: Ids, dst: Ids, etype: Etype | None, by: str) -> EdgeList:
+    number, client = graph.etype_number(etype), graph._opened()
+    ends = _pairs(graph, number, src, dst, by)
+    return _list(graph, lambda out, ticket: lib.gw_edge_ids_start(
+        client.pointer, number, *map(_arrays.ids_pointer, ends), len(ends[0]), out, ticket))
+
+
+def has_edges(graph: OpenedGraph, src: Ids, dst: Ids, etype: Etype | None, by: str) -> Array:
+    number, client = graph.etype_number(etype), graph._opened()
+    ends = _pairs(graph, number, src, dst, by)
+    out = np.empty(len(ends[0]), np.bool_)
+    finish(lambda ticket: lib.gw_has_edges_start(
+        client.pointer, number, *map(_arrays.ids_pointer, ends), len(out), _arrays.pointer(out, "bool *"), ticket))
+    return _arrays.public(out, graph._torch)
+
+
+def degrees(graph: OpenedGraph, ids: Ids, etype: Etype | None, out_edges: bool, by: str) -> Array:
+    number, client = graph.etype_number(etype), graph._opened()
+    array = ids_module.node_array(graph, graph._ends[number][0 if out_edges else 1], ids, by)
+    call = lib.gw_out_degrees_start if out_edges else lib.gw_degrees_start
+    return _output(graph, len(array), lambda out, ticket: call(
+        client.pointer, number, _arrays.ids_pointer(array), len(array), out[0], ticket))[0]
+
+
+def neighbours(graph: OpenedGraph, ids: Ids, etype: Etype | None, fanout: int, out_edges: bool, replace: bool,
+               weight: Weight, seed: int, stream: int, by: str) -> EdgeList:
+    number, client = graph.etype_number(etype), graph._opened()
+    array = ids_module.node_array(graph, graph._ends[number][0 if out_edges else 1], ids, by)
+    seed, stream = checks.integer("seed", seed, 0, checks.U64), checks.integer("stream", stream, 0, checks.U64)
+    name = weight_of(graph, weight, number)
+    rule = ffi.NULL if name is None else ffi.new("char[]", c_name("weight", name))
+    spec = ffi.new("struct gw_neighbours_spec *", {
+        "etype": number, "direction": lib.GW_OUT if checks.flag("out_edges", out_edges) else lib.GW_IN,
+        "fanout": fanouts.count(fanout, "fanout"), "replace": checks.flag("replace", replace),
+        "rule": {"weight": rule}})
+    return _list(graph, lambda out, ticket: lib.gw_neighbours_start(
+        client.pointer, spec, seed, stream, _arrays.ids_pointer(array), len(array), out, ticket))
+
+
+def split(graph: OpenedGraph, what: Any, ntype: str | None, etype: Etype | None, world: int, rank: int) -> Array:
+    """Graph.split. what: None, a mask or ids, or the gw_tensor of a mask."""
+    client = graph._opened()
+    number = graph.ntype_number(ntype) if etype is None else graph.etype_number(etype)
+    count = (graph._node_counts if etype is None else graph._edge_counts)[number]
+    options = ffi.new("struct gw_split_options *", {
+        "of_edges": etype is not None, "type": number, "world": world, "rank": rank})
+    kept: list[np.ndarray] = []  # what the call reads; after a signal the call outlives this function
+    if isinstance(what, ffi.CData):
+        options.mask_tensor = what
+    elif what is not None:
+        array = _arrays.own_ids(what, count, "what")
+        if not len(array):
+            return _copied(graph, ffi.NULL, 0)
+        options.ids, options.id_count = _arrays.pointer(array, "int64_t *"), len(array)
+        kept.append(array)
+        del array
+
+    def call() -> Any:
+        out = ffi.new("struct gw_rank_ids **")
+        check(lib.gw_split_ids(client.pointer, options, out))
+        try:
+            return _copied(graph, out[0].ids, out[0].count)
+        finally:
+            lib.gw_rank_ids_free(out[0])
+            kept.clear()
+
+    return in_thread(call)

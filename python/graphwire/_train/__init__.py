@@ -1,0 +1,1 @@
+"""Mini-batches: loaders, seeds, what the ranks agree on, and the batch."""

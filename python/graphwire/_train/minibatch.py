@@ -1,0 +1,214 @@
+"""Describes mini-batches to C, and makes a Batch of each gw_minibatch that C returns.
+
+Spec(graph, fanouts, …) -> gw_sample_spec -> the library fills a gw_minibatch -> make_batch(graph, lease, spec)
+
+Errors: Spec raises TypeError, ValueError (InvalidError) and NotFoundError for arguments; make_batch raises none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Union
+
+import numpy as np
+
+from graphwire._base import arrays as _arrays
+from graphwire._base import checks
+from graphwire._base.arrays import Array, Lease, window
+from graphwire._base.native import ffi, lib
+from graphwire._graph.fanouts import Fanouts, hops_of
+from graphwire._graph.graph import Graph
+from graphwire._graph.held_out import HeldOut
+from graphwire._graph.weights import Rules, Weight
+from graphwire._train.batch import Batch, Block, Edges
+from graphwire._train.seeds import EdgeSeeds, NodeSeeds
+
+_FRONTIERS = {"all": "GW_FRONTIER_ALL", "new": "GW_FRONTIER_NEW"}
+Names = Union[str, Sequence[str], Mapping[Any, Union[str, Sequence[str]]], None]
+
+
+def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any) -> list[tuple[str, str]]:
+    """(type, feature) for each feature in `given`. Names without a type belong to the only type; with several types
+    they raise ValueError."""
+    if given is None:
+        return []
+    if isinstance(given, Mapping):
+        return [(kinds[number(kind)], name) for kind, names in given.items()
+                for name in ([names] if isinstance(names, str) else names)]
+    if not isinstance(given, (str, Sequence)):
+        raise TypeError(f"{what} are names of features, or {{type: names}}, not {given!r}")
+    if len(kinds) != 1:
+        raise ValueError(f"{what}: there are several types: give {{type: names}} of {', '.join(kinds)}")
+    return [(kinds[0], name) for name in ([given] if isinstance(given, str) else given)]
+
+
+class Spec:
+    """What each mini-batch consists of. pointer: the gw_sample_spec; fetches: (gw_tensor, type, feature, place) of each
+    feature, in the order of gw_minibatch.rows; places: {(place, type, feature): index among fetches}; several: the
+    seeds are given by type; wide: indices are int64. for_pyg: the library lists the edges of all hops, and rows of
+    uint32 come as int64.
+
+    The object owns all memory that the gw_sample_spec points to.
+    """
+
+    def __init__(self, graph: Graph, fanouts: Fanouts, *, nodes: NodeSeeds | None, features: Names,
+                 labels: Names, edge_features: Names, replace: bool, index_dtype: str, weight: Weight = None,
+                 frontier: str = "all", edges: EdgeSeeds | None = None, held_out: HeldOut | None = None,
+                 for_pyg: bool = False):
+        checks.choice("index_dtype", index_dtype, ("int32", "int64"))
+        hops, replace = hops_of(graph, fanouts), checks.flag("replace", replace)
+        self.frontier = checks.choice("frontier", frontier, _FRONTIERS)
+        self.wide, self._wide_rows = index_dtype == "int64", for_pyg
+        self.edges = edges  # the gw_sample_spec points into it
+        if held_out is not None and not isinstance(held_out, HeldOut):
+            raise TypeError(f"held_out is a graphwire.HeldOut, not {held_out!r}")
+        self._held_out = held_out
+        self.several = any(seeds is not None and seeds.several for seeds in (nodes, edges))
+        self._client = graph._opened()  # owns the tensors of `fetches`
+        self._rules = Rules(graph, weight)
+        self._counts = ffi.new("int32_t[]", [count for hop in hops for count in hop])
+        named = [(kind, name, lib.GW_AT_INPUTS) for kind, name in _names(
+            graph, features, graph.ntypes, "features", graph.ntype_number)]
+        named += self._labels(graph, labels, nodes, edges)
+        named += [(kind, name, lib.GW_AT_EDGES) for kind, name in _names(
+            graph, edge_features, graph.etypes, "edge_features", graph.etype_number)]
+        self.fetches = []
+        for kind, name, at in named:
+            of_edges = at == lib.GW_AT_EDGES or (at == lib.GW_AT_SEEDS and edges is not None)
+            feature = graph.feature(name, etype=kind) if of_edges else graph.feature(name, kind)
+            self.fetches.append((feature.pointer(), kind, name, at))
+        self.places = {(at, kind, name): place for place, (_, kind, name, at) in enumerate(self.fetches)}
+        self._fetches = ffi.new("struct gw_fetch[]", [
+            {"tensor": tensor, "at": at} for tensor, _, _, at in self.fetches])
+        self.pointer = ffi.new("struct gw_sample_spec *", {
+            "ntype": nodes.types[0] if nodes is not None else 0, "hops": len(hops), "fanouts": self._counts,
+            "replace": replace, "wide_indices": self.wide, "fetch_count": len(self.fetches), "fetches": self._fetches,
+            "rules": self._rules.pointer, "frontier": getattr(lib, _FRONTIERS[self.frontier]),
+            "held_out": ffi.NULL if held_out is None else held_out.pointer,
+            "sampled_edges": for_pyg, "wide_rows": for_pyg,
+            "edges": ffi.NULL if edges is None else edges.pointer,
+            "edge_type_count": len(edges.types) if edges is not None and edges.several else 0})
+
+    def stored(self, lease: Lease, place: int) -> np.ndarray:
+        """The rows of a fetch, a view of the memory of the lease's gw_minibatch."""
+        tensor, mini = self.fetches[place][0], lease.minibatch
+        shape, dtype = _arrays.stored_rows(tensor, mini.row_counts[place])
+        if self._wide_rows and tensor.dtype == lib.GW_UINT32:
+            dtype = np.dtype(np.int64)
+        return window(lease, mini.rows[place], shape, dtype)
+
+    @staticmethod
+    def _labels(graph: Graph, labels: Names, nodes: NodeSeeds | None,
+                edges: EdgeSeeds | None) -> list[tuple[str, str, Any]]:
+        """(type, feature, place) for each label. Raises ValueError for labels of a type without seeds."""
+        if nodes is not None:
+            kinds = [graph.ntypes[one] for one in nodes.types]
+        else:
+            kinds = [] if edges is None else [graph.etypes[one] for one in edges.types]
+
+        def place(kind: Any) -> int:
+            name = graph.ntypes[graph.ntype_number(kind)] if edges is None else graph.etypes[graph.etype_number(kind)]
+            if name not in kinds:
+                raise ValueError(f"labels: {name} has no seeds; there are seeds of {', '.join(kinds)}")
+            return kinds.index(name)
+
+        return [(kind, name, lib.GW_AT_SEEDS) for kind, name in _names(graph, labels, kinds, "labels", place)]
+
+
+def _blocks(graph: Graph, lease: Lease, spec: Spec) -> list[Block]:
+    """The blocks of all hops, outermost first. Their arrays are views of the library's memory."""
+    mini, torch = lease.minibatch, graph._torch
+    index = np.dtype(np.int64 if spec.wide else np.int32)
+    blocks = []
+    for hop in range(mini.hops):
+        block = mini.blocks[hop][0]
+        src = {ntype: int(block.src_counts[i]) for i, ntype in enumerate(graph.ntypes)}
+        dst = {ntype: int(block.dst_counts[i]) for i, ntype in enumerate(graph.ntypes)}
+        edges = {}
+        for i in range(block.edges_count):
+            some = block.edges[i]
+            etype, count = graph.etypes[some.etype], int(some.edge_count)
+            ends = tuple(graph.ntypes[end] for end in graph._ends[some.etype])
+            arrays = (window(lease, some.indptr, (int(some.dst_count) + 1,), np.int64),
+                      window(lease, some.indices, (count,), index),
+                      window(lease, some.edge_ids, (count,), np.int64))
+            edges[etype] = Edges(etype, (ends[0], ends[1]), (src[ends[0]], int(some.dst_count)), (
+                _arrays.public(arrays[0], torch), _arrays.public(arrays[1], torch), _arrays.public(arrays[2], torch)),
+                int(some.dst_first))
+        blocks.append(Block(src, dst, edges))
+    return blocks[::-1]
+
+
+def _ids(pointer: Any, count: int, torch: Any) -> Array:
+    return _arrays.public(_arrays.copied(pointer, (count,), np.int64), torch)
+
+
+def _row_numbers(lease: Lease, pointer: Any, shape: tuple[int, ...], torch: Any) -> Array:
+    """Copies uint32 row numbers to int64, because torch indexes by signed integers."""
+    return _arrays.public(window(lease, pointer, shape, np.uint32).astype(np.int64), torch)
+
+
+def _seeds(graph: Graph, lease: Lease, spec: Spec) -> tuple[Any, Any]:
+    """The seeds and their row numbers. Both are {node type: …} if the seeds were given by type."""
+    mini, torch = lease.minibatch, graph._torch
+    if not spec.several:
+        count = int(mini.seed_count)
+        return _ids(mini.seeds, count, torch), _row_numbers(lease, mini.seed_rows, (count,), torch)
+    found: tuple[dict[str, Array], dict[str, Array]] = ({}, {})
+    begin = 0
+    for i in range(mini.seed_list_count):
+        ntype, count = graph.ntypes[mini.seed_lists[i].type], int(mini.seed_lists[i].count)
+        found[0][ntype] = _ids(mini.seeds + begin, count, torch)
+        found[1][ntype] = _row_numbers(lease, mini.seed_rows + begin, (count,), torch)
+        begin += count
+    return found
+
+
+def _add_edges(batch: Batch, graph: Graph, lease: Lease, spec: Spec) -> None:
+    """Sets the attributes that only a batch of edges has. Each is {edge type: …} if the seeds were given by type."""
+    mini, torch = lease.minibatch, graph._torch
+    parts: dict[str, dict[str, Any]] = {
+        name: {} for name in ("seeds", "src_rows", "dst_rows", "negative_rows", "true_edges")}
+    for i, kind in enumerate(spec.edges.types if spec.edges is not None else ()):
+        edges, etype = mini.edges[i], graph.etypes[kind]
+        count = int(edges.count)
+        parts["seeds"][etype] = _ids(edges.ids, count, torch)
+        parts["src_rows"][etype] = _row_numbers(lease, edges.src_rows, (count,), torch)
+        parts["dst_rows"][etype] = _row_numbers(lease, edges.dst_rows, (count,), torch)
+        parts["negative_rows"][etype] = _row_numbers(
+            lease, edges.negative_rows, (count, int(edges.negatives_each)), torch)
+        parts["true_edges"][etype] = int(edges.true_edges)
+    for name, part in parts.items():
+        setattr(batch, name, part if spec.several else next(iter(part.values())))
+    batch.edge_type = None if spec.several else next(iter(parts["seeds"]))
+
+
+def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
+    """Makes the Batch of the lease's gw_minibatch. Feature rows and blocks are views of its memory; the rest is copied.
+    """
+    mini, torch = lease.minibatch, graph._torch
+    nodes = {ntype: _ids(mini.nodes[i], int(mini.node_counts[i]), torch) for i, ntype in enumerate(graph.ntypes)}
+    seeds, seed_rows = _seeds(graph, lease, spec) if spec.edges is None else (None, None)
+    batch = Batch(seeds, seed_rows, nodes, _blocks(graph, lease, spec), {ntype: {} for ntype in graph.ntypes}, {})
+    if spec.edges is not None:
+        _add_edges(batch, graph, lease, spec)
+    if spec.several:
+        batch.labels = {kind: {} for kind in batch.seeds}
+    batch._lease, batch.frontier, batch.etypes = lease, spec.frontier, graph.etypes
+    batch.epoch, batch.step = int(mini.epoch), int(mini.step)
+    for i, (tensor, kind, name, at) in enumerate(spec.fetches):
+        if at == lib.GW_AT_SEEDS:
+            labels = batch.labels[kind] if spec.several else batch.labels
+            labels[name] = _arrays.public_rows(spec.stored(lease, i).copy(), tensor.dtype, torch)
+            continue
+        rows = spec.stored(lease, i)
+        if at == lib.GW_AT_INPUTS:
+            batch.features[kind][name] = _arrays.public_rows(rows, tensor.dtype, torch)
+            continue
+        whole, begin = _arrays.public_rows(rows, tensor.dtype, torch), 0
+        for block in reversed(batch.blocks):  # the rows are in the order of sampling: the seeds' hop first
+            if kind in block.edges:
+                edges = block.edges[kind]
+                edges.data[name] = whole[begin:begin + edges.num_edges]
+                begin += edges.num_edges
+    return batch

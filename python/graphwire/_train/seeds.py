@@ -1,0 +1,174 @@
+"""Checks seeds, which are nodes or edges of one type or of several, and converts them to C's structures.
+
+seeds as given -> NodeSeeds or EdgeSeeds -> gw_seeds, gw_edge_seeds -> a loader, or one mini-batch
+
+A loader reads its seeds until it closes, and again when it starts anew. So the seeds are copies, which the loader
+keeps: a caller that changes its arrays afterwards changes no batch.
+
+Errors: ValueError, TypeError and IndexError; InvalidError and NotFoundError; ResourceError if memory runs out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Callable, Union
+
+import numpy as np
+
+from graphwire._base import arrays as _arrays
+from graphwire._base import checks
+from graphwire._base.arrays import Ids
+from graphwire._base.native import ResourceError, ffi, lib, owned
+from graphwire._base.opened import Etype
+from graphwire._graph.graph import Graph
+from graphwire._graph.held_out import pair_of
+
+Seeds = Union[Ids, Mapping[Any, Union[Ids, None]], None]  # ids, or {type: ids}
+_EXCLUDE = {"edges": "GW_EXCLUDE_EDGES", "ends": "GW_EXCLUDE_ENDS", "reverse": "GW_EXCLUDE_REVERSE"}
+
+
+class _Lists:
+    """Seeds by type. types: the types' numbers; ids: their arrays, None for all of a type; lists: a gw_seeds for each
+    type, for C. empty: the seeds are {}, which names no type, and so there are no batches.
+
+    memory: a held_memory with copies that the loader reads until it closes. The loader copies everything else when it
+    opens.
+
+    one: the seeds are of one mini-batch. Then None does not mean all nodes of a type, and {} raises ValueError.
+    """
+
+    memory: Any = None
+
+    def __init__(self, given: Mapping[Any, Any], number: Callable[[Any], int], counts: Sequence[int], one: bool):
+        self.empty = not given
+        if self.empty and one:
+            raise ValueError("seeds: {} names no type")
+        self.types = [number(kind) for kind in given] or list(range(len(counts)))
+        every = list(given.values()) or [()] * len(counts)
+        array = _arrays.ids_array if one else _arrays.own_ids
+        self.ids = [None if ids is None and not one else
+                    array(slice(None) if ids is None else ids, counts[kind], "seeds")
+                    for kind, ids in zip(self.types, every)]
+        self.lists = ffi.new("struct gw_seeds[]", [
+            {"type": kind, "count": 0 if ids is None else len(ids),  # C reads NULL as all of a type
+             "ids": ffi.NULL if ids is None else _arrays.pointer(ids, "int64_t *")}
+            for kind, ids in zip(self.types, self.ids)])
+
+
+def _of_rank(graph: Graph, given: Mapping[Any, Any]) -> bool:
+    """Whether some of the seeds are an array that Graph.split returned, and so one rank's share already."""
+    def is_share(ids: Any) -> bool:
+        known = graph._shares.get(id(ids))
+        return known is not None and known() is ids
+
+    return any(ids is not None and is_share(ids) for ids in given.values())
+
+
+class NodeSeeds(_Lists):
+    """Seeds that are nodes. NodeLoader documents the arguments."""
+
+    def __init__(self, graph: Graph, seeds: Seeds, ntype: str | None, one: bool = False):
+        self.several = isinstance(seeds, Mapping)
+        if self.several and ntype is not None:
+            raise ValueError("ntype: the seeds are {node type: ids}, which names the types: leave ntype out")
+        given = seeds if isinstance(seeds, Mapping) else {ntype: seeds}
+        super().__init__(given, graph.ntype_number, graph._node_counts, one)
+        self.of_rank = _of_rank(graph, given)
+
+
+class EdgeSeeds(_Lists):
+    """Seeds that are edges. pointer: an array with a gw_edge_seeds for each type. EdgeLoader documents the arguments.
+    """
+
+    def __init__(self, graph: Graph, seeds: Seeds, etype: Etype | None, ends: Any = None, **options: Any):
+        if seeds is None and isinstance(ends, Mapping):
+            seeds = dict.fromkeys(ends)
+        self.several = isinstance(seeds, Mapping)
+        if self.several and etype is not None:
+            raise ValueError("etype: the seeds are {edge type: ids}, which names the types: leave etype out")
+        given = seeds if isinstance(seeds, Mapping) else {etype: seeds}
+        pairs = self._pairs(graph, given, ends)
+        counts = [len(pairs[kind][0]) if kind in pairs else count for kind, count in enumerate(graph._edge_counts)]
+        super().__init__(given, graph.etype_number, counts, False)
+        self.of_rank = _of_rank(graph, given)
+        by_type = {name: self._by_type(graph, name, option) for name, option in options.items()}
+        self._kept: list[np.ndarray] = []
+        self.pointer = ffi.new("struct gw_edge_seeds[]", len(self.types))
+        for place, kind in enumerate(self.types):
+            self.pointer[place].etype = kind
+            if not self.empty:
+                self._fill(graph, self.pointer[place], **{name: option[place] for name, option in by_type.items()})
+            if kind in pairs:
+                self._take(self.pointer[place], pairs[kind], graph.etypes[kind])
+
+    @staticmethod
+    def _pairs(graph: Graph, given: Mapping[Any, Any], ends: Any) -> dict[int, tuple[np.ndarray, ...]]:
+        """{edge type's number: (sources, destinations)} of the types whose seeds are given by their ends."""
+        if ends is not None and not isinstance(ends, Mapping):
+            if len(given) != 1:
+                raise ValueError("ends: the seeds are of several edge types: give {edge type: ends}")
+            ends = {next(iter(given)): ends}
+        found = {}
+        for etype, pair in (ends or {}).items():
+            number = graph.etype_number(etype)
+            found[number] = tuple(_arrays.ids_array(ids, graph._node_counts[end], "ends")
+                                  for ids, end in zip(pair_of(pair, "ends"), graph._ends[number]))
+            if len(found[number][0]) != len(found[number][1]):
+                raise ValueError(f"ends: {len(found[number][0])} sources and {len(found[number][1])} destinations")
+        other = found.keys() - {graph.etype_number(etype) for etype in given}
+        if other:
+            raise ValueError(f"ends: {graph.etypes[min(other)]} has no seeds")
+        return found
+
+    def _take(self, out: Any, pair: tuple[np.ndarray, ...], etype: str) -> None:
+        if out.exclude & (lib.GW_EXCLUDE_EDGES | lib.GW_EXCLUDE_REVERSE_IDS):
+            raise ValueError(f'{etype}: seeds given by their ends have no ids: exclude "ends" instead of "edges", and '
+                             "reverses without reverse_ids")
+        out.src, out.dst, out.pair_count = self._copied(pair[0]), self._copied(pair[1]), len(pair[0])
+
+    def _by_type(self, graph: Graph, name: str, option: Any) -> list[Any]:
+        """The option's value for each type with seeds. `option` is one value for all types, or {edge type: value};
+        types that it does not name get None."""
+        if not isinstance(option, Mapping):
+            return [option] * len(self.types)
+        found = {graph.etype_number(kind): value for kind, value in option.items()}
+        other = found.keys() - set(self.types)
+        if other:
+            raise ValueError(f"{name}: {graph.etypes[min(other)]} has no seeds")
+        return [found.get(kind) for kind in self.types]
+
+    def _fill(self, graph: Graph, out: Any, negatives: int | None, negative_end: str | None, negative_ids: Ids | None,
+              no_true_edges: bool | None, exclude: Sequence[str] | None, reverse_etype: Etype | None,
+              reverse_ids: Ids | None) -> None:
+        end = checks.choice("negative_end", "dst" if negative_end is None else negative_end, ("dst", "src"))
+        words = {exclude} if isinstance(exclude, str) else set(exclude or ())
+        if words - _EXCLUDE.keys():
+            raise ValueError(f"exclude has {', '.join(sorted(map(str, words - _EXCLUDE.keys())))}; the words are "
+                             f"{', '.join(_EXCLUDE)}")
+        out.exclude = sum(getattr(lib, _EXCLUDE[word]) for word in words)
+        out.no_true_edges = no_true_edges is not None and checks.flag("no_true_edges", no_true_edges)
+        out.negatives_each = 0 if negatives is None else checks.integer("negatives", negatives)
+        if out.negatives_each:
+            out.negatives = lib.GW_NEGATIVES_DST if end == "dst" else lib.GW_NEGATIVES_SRC
+        if negative_ids is not None:
+            some = self._keep("negative_ids", negative_ids, graph._node_counts[graph._ends[out.etype][end == "dst"]])
+            out.negative_ids, out.negative_id_count = _arrays.pointer(some, "int64_t *"), len(some)
+        if reverse_etype is not None or reverse_ids is not None:
+            out.reverse_etype = graph.etype_number(reverse_etype)
+            out.exclude |= lib.GW_EXCLUDE_REVERSE_TYPE if reverse_ids is None else lib.GW_EXCLUDE_REVERSE_IDS
+        if reverse_ids is not None:
+            some = _arrays.ids_array(reverse_ids, graph._edge_counts[graph.etype_number(reverse_etype)], "reverse_ids")
+            out.reverse_ids, out.reverse_id_count = self._copied(some), len(some)
+
+    def _copied(self, ids: np.ndarray) -> Any:
+        """Copies ids to `memory`, which the loader shares."""
+        if self.memory is None:
+            self.memory = owned("struct held_memory *", lib.memory_end)
+        copy = lib.memory_copy(self.memory, ffi.from_buffer(ids), ids.nbytes)
+        if copy == ffi.NULL:
+            raise ResourceError("GW_NO_MEMORY", f"no memory for a copy of {len(ids)} ids")
+        return ffi.cast("int64_t *", copy)
+
+    def _keep(self, what: str, ids: Ids, count: int) -> np.ndarray:
+        self._kept.append(_arrays.own_ids(ids, count, what))
+        return self._kept[-1]
