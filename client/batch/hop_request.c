@@ -8,8 +8,6 @@
 
 #define REPLY_BYTES_MAX (4u << 20)
 
-static void hop_request_ask(struct gw_hop_source *source);
-
 /* Checks that the peer returned no more picks than the draw allows, that the picks of a node ascend, and that they lie
  * within the peer's part. */
 static gw_status check_picks(const struct gw_hop_source *source, uint64_t dst_before, uint64_t edge_before)
@@ -63,7 +61,7 @@ static void hop_request_replied(struct gw_link_op *link_op, gw_status status, co
 		source->mode = GW_HOP_READS;
 		gw_hop_read(source);
 	} else if (source->picks.dst_count < source->share->count) {
-		hop_request_ask(source);
+		gw_hop_request(source);
 	} else {
 		gw_fan_in_end_one(source->answers, GW_OK);
 	}
@@ -147,7 +145,7 @@ static gw_status print_call(struct gw_hop_source *source)
 	return GW_OK;
 }
 
-static void hop_request_ask(struct gw_hop_source *source)
+void gw_hop_request(struct gw_hop_source *source)
 {
 	gw_status status = print_call(source);
 	if (status != GW_OK) {
@@ -160,9 +158,4 @@ static void hop_request_ask(struct gw_hop_source *source)
 	source->link_op.done = hop_request_replied;
 	source->link_op.owner = source;
 	gw_engine_post(source->answers->job->engine, source->share->part, &source->link_op);
-}
-
-void gw_hop_request(struct gw_hop_source *source)
-{
-	hop_request_ask(source);
 }

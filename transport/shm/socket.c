@@ -65,7 +65,7 @@ static gw_status shm_socket_nobody(const char *name)
 	return gw_fail(GW_PEER_LOST, "shm:%s: no server of this user has the name on this host", name);
 }
 
-static gw_status peer_check(int fd)
+gw_status gw_shm_admit(int fd)
 {
 	struct ucred peer;
 	socklen_t bytes = sizeof(peer);
@@ -76,11 +76,6 @@ static gw_status peer_check(int fd)
 			       "the other side is user %u, not %u; memory is shared with the same user only",
 			       (unsigned)peer.uid, (unsigned)geteuid());
 	return GW_OK;
-}
-
-gw_status gw_shm_admit(int fd)
-{
-	return peer_check(fd);
 }
 
 gw_status gw_shm_dial(const struct gw_address *address, int *out)
@@ -107,7 +102,7 @@ gw_status gw_shm_dial(const struct gw_address *address, int *out)
 		else
 			status = gw_fail_errno(GW_PEER_LOST, error, "shm:%s", address->host);
 	} else {
-		status = peer_check(fd);
+		status = gw_shm_admit(fd);
 	}
 	if (status != GW_OK)
 		close(fd);

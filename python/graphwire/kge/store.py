@@ -24,7 +24,7 @@ from torch import Tensor
 import graphwire
 from graphwire._base.program import ProgramError, program
 from graphwire._base.scratch import Scratch, descriptors
-from graphwire._files import npy
+from graphwire._files.npy import Rows
 from graphwire.kge.batches import Batch
 from graphwire.kge.data import DataError, Dataset, Triples
 from graphwire.kge.models import Model, Relations
@@ -49,16 +49,16 @@ class TripleFiles:
     temporary folder for the arrays."""
 
     def __init__(self, folder: Path):
-        self._edges = npy.Rows(folder / "edges.npy")
-        self._relation = npy.Rows(folder / "relation.npy")
-        self._importance: Optional[npy.Rows] = None
+        self._edges = Rows(folder / "edges.npy")
+        self._relation = Rows(folder / "relation.npy")
+        self._importance: Optional[Rows] = None
 
     def add(self, triples: Triples) -> None:
         self._edges.append(np.stack([triples.head, triples.tail], 1).astype(np.int64))
         self._relation.append(triples.relation.astype(np.int32))
         if triples.importance is not None:
             if self._importance is None:
-                self._importance = npy.Rows(self._edges.path.with_name("importance.npy"))
+                self._importance = Rows(self._edges.path.with_name("importance.npy"))
             self._importance.append(triples.importance.astype(np.float32))
 
     def build(self, num_entities: int, folder: Path) -> None:
