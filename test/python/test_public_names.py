@@ -101,7 +101,8 @@ def test_a_class_is_named_by_where_users_import_it(thing):
 def content(value):
     """Arrays and values, without the objects that hold them."""
     if isinstance(value, (graphwire.Batch, graphwire.Block, graphwire.Edges)):
-        state = value.__getstate__() if isinstance(value, graphwire.Batch) else vars(value)  # makes what is not made yet
+        # A batch makes what is not made yet.
+        state = value.__getstate__() if isinstance(value, graphwire.Batch) else vars(value)
         return {name: content(one) for name, one in state.items() if name not in ("_lease", "_dst")}
     if isinstance(value, dict):
         return {name: content(one) for name, one in value.items()}
