@@ -1,4 +1,7 @@
-/* Access to an opened part's arrays and lists. part_open.c opens it. */
+/* Access to an opened part's arrays and lists, and the errors of these arrays. part_open.c opens it. */
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "core/graph/part_private.h"
 
 const struct gw_graph_meta *gw_part_meta(const struct gw_part *part)
@@ -40,4 +43,16 @@ const struct gw_adjacency *gw_part_adjacency(const struct gw_part *part, uint32_
 const struct gw_adjacency *gw_part_out_adjacency(const struct gw_part *part, uint32_t etype)
 {
 	return part->out_adjacency[etype].columns ? &part->out_adjacency[etype] : NULL;
+}
+
+gw_status gw_part_bad(const struct gw_graph_meta *meta, gw_status status, const struct gw_array *array,
+		      const char *format, ...)
+{
+	char text[256];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	return gw_fail(status, "%s/%s: %s: %s: build the graph again", meta->folder, array->meta->file,
+		       array->meta->key, text);
 }

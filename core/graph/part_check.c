@@ -8,7 +8,6 @@
  * The error is the first fault of the lowest chunk that has one.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,18 +29,6 @@ struct part_check {
 	const struct gw_array *keys;          /* the first sort key of the lists: time, relation, or NULL */
 	const struct gw_array *bytes;         /* if `array` has the offsets of strings: the bytes of the strings */
 };
-
-gw_status gw_part_bad(const struct gw_graph_meta *meta, gw_status status, const struct gw_array *array,
-		      const char *format, ...)
-{
-	char text[256];
-	va_list arguments;
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	return gw_fail(status, "%s/%s: %s: %s: build the graph again", meta->folder, array->meta->file,
-		       array->meta->key, text);
-}
 
 static gw_status offsets_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
