@@ -6,12 +6,17 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import linecache
 import os
 import random
 import signal
+import sys
 import threading
+from itertools import islice
 
 import graphwire
+import graphwire._train.loader
+import graphwire._train.loops
 import pytest
 import torch
 from graphwire._base import native
@@ -181,6 +186,40 @@ def test_interrupts_lose_no_batch(rmat):
 
 class InterruptedHere(KeyboardInterrupt):
     pass
+
+
+@pytest.mark.parametrize("kind", ["nodes", "edges"])
+def test_an_interrupt_at_any_line_of_the_first_batch(rmat, kind):
+    """Also where the loop takes the loader's stream. Lines of "with" do not count, nor does the function that locks: a
+    signal's handler does not run between a block and its end."""
+    alone, number, raised = [batch.digest() for batch in islice(loaders_of(rmat)[kind], 2)], 0, True
+    ours = {module.__file__ for module in (graphwire._train.loader, graphwire._train.loops)}
+    while raised:
+        number, left, raised = number + 1, [number + 1], False
+
+        def trace(frame, event, _, left=left):
+            place = frame.f_code.co_filename, frame.f_lineno
+            locks = frame.f_code.co_name == "__next__" or linecache.getline(*place).lstrip().startswith("with ")
+            if place[0] in ours and event != "exception" and not locks:
+                left[0] -= 1
+                if not left[0]:
+                    raise InterruptedHere
+            return trace
+
+        loader = loaders_of(rmat)[kind]
+        loop, found = iter(loader), []
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            found.append(next(loop).digest())
+        except InterruptedHere:
+            raised = True
+        finally:
+            sys.settrace(before)
+        if raised and loader.state_dict()["step"]:  # it came between the return and the assignment
+            found.append(alone[0])
+        assert found + [batch.digest() for batch in islice(loop, 2 - len(found))] == alone, number
+    assert number > 30
 
 
 @pytest.fixture(autouse=True)

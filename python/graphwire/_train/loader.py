@@ -99,10 +99,10 @@ class Batches(Loop):
         """The loop's stream. The loop begins when its first batch is requested."""
         loader = self._loader
         if self._loop is None:
-            self._loop = loader._begun()
-            self._stream = self._loop.stream
+            loader._begin(self)
         else:
             loader._steps.look()
+        assert self._loop is not None
         loader._still(self._loop)
         return self._stream
 
@@ -282,7 +282,7 @@ class Loader(OfProcess):
             "batch_size": int(options.batch_size), "shuffle": bool(options.shuffle), "seed": int(options.seed),
             "last": self.last, "plan": stream.state()["plan"]})
 
-    def _begun(self) -> _Loop:
+    def _begin(self, batches: Batches) -> None:
         """Begins a loop, which takes the stream of the next loop."""
         with self._lock:
             stream = self._there()
@@ -290,9 +290,10 @@ class Loader(OfProcess):
                 self._compare(stream)
             if self.last == "short" or self._asked != (None, None):
                 self._steps.begin(self._count, f"{type(self).__name__}/{self.batch_size}/{self.last}")
-            self._stream, self._loop = None, _Loop(stream, self._era)
-            self._coming = self._loop.state["epoch"] + 1
-            return self._loop
+            loop = _Loop(stream, self._era)
+            coming = loop.state["epoch"] + 1
+            # The line calls nothing, so no interrupt comes in its middle and lets the next call skip an epoch.
+            batches._loop, batches._stream, self._stream, self._loop, self._coming = loop, stream, None, loop, coming
 
     def _ended(self, loop: _Loop, stream: _Stream) -> None:
         """Ends a loop. The next loop gets the ended loop's stream, unless another loop has begun a later epoch
