@@ -88,10 +88,10 @@ static gw_status begin(struct sample_types *t)
 {
 	t->indptr = gw_malloc((t->graph->nodes + 1) * t->types * sizeof(*t->indptr));
 	t->indices = gw_malloc((t->graph->edges + 1) * sizeof(*t->indices));
-	t->seeds = gw_malloc(BATCHES * SEEDS * sizeof(*t->seeds));
+	t->seeds = gw_malloc((size_t)BATCHES * SEEDS * sizeof(*t->seeds));
 	if (!t->indptr || !t->indices || !t->seeds)
 		return GW_NO_MEMORY;
-	for (uint64_t i = 0; i < BATCHES * SEEDS; i++)
+	for (uint64_t i = 0; i < (uint64_t)BATCHES * SEEDS; i++)
 		t->seeds[i] = (int64_t)(gw_mix64(i) % t->graph->nodes);
 	deal_lists(t);
 	describe(t);

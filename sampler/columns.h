@@ -38,7 +38,7 @@ const char *gw_column_name(enum gw_column column);
 
 /* Each column with its feature, for error texts: weight "w", time "t". what: a word instead of the column's name, or
  * NULL. */
-#define GW_COLUMN_NAMES_TEXT (GW_COLUMN_COUNT * (GW_NAME_MAX + 16))
+#define GW_COLUMN_NAMES_TEXT ((size_t)GW_COLUMN_COUNT * (GW_NAME_MAX + 16))
 const char *gw_column_names_text(const struct gw_column_names *names, const char *what,
 				 char text[GW_COLUMN_NAMES_TEXT]);
 
