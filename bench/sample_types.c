@@ -7,6 +7,7 @@
  */
 #include "bench/sample_types.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "core/memory/alloc.h"
@@ -43,6 +44,7 @@ static void deal_lists(struct sample_types *t)
 {
 	const struct sample_graph *graph = t->graph;
 	uint64_t at[TYPES_MAX] = {0};
+	assert(t->types > 0 && t->types <= TYPES_MAX);
 	for (uint64_t node = 0; node <= graph->nodes; node++) {
 		for (uint32_t type = 0; type < t->types; type++) {
 			t->indptr[node * t->types + type] = (uint32_t)at[type];
