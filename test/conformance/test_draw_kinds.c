@@ -79,7 +79,8 @@ static void set_forms(const struct variant *variant, struct gw_column_form forms
 
 static struct gw_groups groups_of(const struct variant *variant)
 {
-	return variant->valueless ? (struct gw_groups){0} : columned_groups();
+	const struct gw_groups none = {0};
+	return variant->valueless ? none : columned_groups();
 }
 
 static struct gw_draw make_draw(const struct variant *variant, uint8_t index_bytes)

@@ -188,6 +188,10 @@ static void other_columns_are_refused(void **state)
 		{77, 1, {weight}, GW_UNSUPPORTED, "kind 77: this server does not know it"},
 	};
 	struct server_bed bed;
+	struct gw_sampling_kind valued = sample_every_second;
+	valued.valued = true;
+	valued.how = "by value";
+	gw_sampling_kind_try(&valued); /* while the server's threads run, none may change the table */
 	server_bed_begin(&bed, 7, 300);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct gw_sample_call head = {.etype = FIXTURE_CITES, .kind = cases[i].kind};
@@ -195,19 +199,15 @@ static void other_columns_are_refused(void **state)
 		if (!strstr(text, cases[i].says))
 			fail_msg("case %zu says \"%s\"", i, text);
 	}
-	struct gw_sampling_kind valued = sample_every_second;
-	valued.valued = true;
-	valued.how = "by value";
-	gw_sampling_kind_try(&valued);
 	const struct gw_sample_call without_values = {.etype = FIXTURE_CITES, .kind = valued.number};
 	assert_int_equal(ask_for_columns(&bed, without_values, &weight, 1, text), GW_INVALID);
 	assert_non_null(strstr(text, "drawn by value, which needs a value for each seed"));
-	gw_sampling_kind_try(NULL);
 	const struct gw_sample_call by_source = {
 		.etype = FIXTURE_WRITES, .kind = GW_KIND_WEIGHTED, .flags = GW_SAMPLE_BY_SOURCE};
 	assert_int_equal(ask_for_columns(&bed, by_source, &weight, 1, text), GW_UNSUPPORTED);
 	assert_non_null(strstr(text, "for out-edges: they have no columns"));
 	server_bed_end(&bed);
+	gw_sampling_kind_try(NULL);
 }
 
 /* A draw by a weight without a table reads complete lists. Not only picks end a slice, but also the entries that they
