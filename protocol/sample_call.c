@@ -106,8 +106,8 @@ gw_status gw_sample_call_parse(const void *bytes, size_t byte_count, uint32_t nu
 		return gw_fail(GW_VERSION,
 			       "sampler version %u here, %u in the request: update one of them, or sample by reads",
 			       GW_SAMPLER_VERSION, call->sampler_version);
-	if (call->row_count > GW_SAMPLE_ROWS_MAX || call->table_count > GW_SAMPLE_GROUPS_MAX ||
-	    call->run_count > GW_SAMPLE_GROUPS_MAX || call->column_count > GW_SAMPLE_COLUMNS_MAX ||
+	if (call->row_count > GW_SAMPLE_ROWS_MAX || call->table_count > GW_GROUPS_MAX ||
+	    call->run_count > GW_GROUPS_MAX || call->column_count > GW_SAMPLE_COLUMNS_MAX ||
 	    byte_count != gw_sample_call_bytes(call))
 		return gw_fail(GW_PROTOCOL, "sample request of %u rows, %u columns, %u groups in %u runs in %zu bytes",
 			       call->row_count, call->column_count, call->table_count, call->run_count, byte_count);

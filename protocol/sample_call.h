@@ -33,7 +33,6 @@ enum gw_sample_flag {
 };
 #define GW_SAMPLE_FLAGS (GW_SAMPLE_REPLACE | GW_SAMPLE_BY_SOURCE)
 
-#define GW_SAMPLE_GROUPS_MAX  65536u /* entries of the table of groups, and runs of groups */
 #define GW_SAMPLE_COLUMNS_MAX 16u
 
 struct gw_sample_call {
@@ -45,8 +44,8 @@ struct gw_sample_call {
 	uint32_t flags; /* enum gw_sample_flag */
 	uint32_t row_count;
 	uint32_t reply_bytes_max;
-	uint32_t table_count; /* 0: groups are plain numbers; else each group is below it */
-	uint32_t run_count;   /* 0: all rows are in group 0 */
+	uint32_t table_count; /* at most GW_GROUPS_MAX. 0: groups are plain numbers; else each group is below it */
+	uint32_t run_count;   /* at most GW_GROUPS_MAX. 0: all rows are in group 0 */
 	uint16_t column_count, name_bytes;
 };
 static_assert(sizeof(struct gw_sample_call) == 48, "no padding: every byte of the call is set");

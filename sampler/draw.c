@@ -19,6 +19,9 @@ gw_status gw_draw_check_use(const struct gw_draw *draw)
 {
 	if (draw->kind->valued && !draw->groups.count)
 		return gw_fail(GW_INVALID, "edges are drawn %s, which needs a value for each seed", draw->kind->how);
+	if (draw->groups.count > GW_GROUPS_MAX)
+		return gw_fail(GW_INVALID, "%u groups with values in one batch: at most %u", draw->groups.count,
+			       GW_GROUPS_MAX);
 	return gw_pick_rule_check(&draw->rule);
 }
 

@@ -52,7 +52,7 @@ struct gw_draw_columns {
 
 /* Eligible times of groups, both ends included. from or until may be NULL: no bound. */
 struct gw_groups {
-	uint32_t count; /* 0: no table; groups are plain numbers */
+	uint32_t count; /* at most GW_GROUPS_MAX; 0: no table; groups are plain numbers */
 	const int64_t *from, *until;
 };
 
@@ -137,7 +137,8 @@ void gw_sampling_kind_try(const struct gw_sampling_kind *kind);
 /* Adds to the needs of the next round. GW_NO_MEMORY. */
 gw_status gw_draw_need(struct gw_draw_run *run, uint32_t list, enum gw_column column, uint64_t first, uint64_t count);
 
-/* What every driver checks before its rounds: the fanout, and that a valued kind has values. GW_INVALID. */
+/* What every driver checks before its rounds: the fanout, that a valued kind has values, and that no more than
+ * GW_GROUPS_MAX groups have values. GW_INVALID: with GW_LIMIT a driver asks for fewer rows. */
 gw_status gw_draw_check_use(const struct gw_draw *draw);
 
 /* What a driver does around the rounds. begin: lists.starts, which gw_lists_read has set, become sums of the bounds.

@@ -71,9 +71,7 @@ static gw_status answer_stats(void *context, const struct gw_call *call, struct 
 {
 	(void)call;
 	(void)thread;
-	struct gw_server_figures values;
-	gw_server_figures_read(context, &values);
-	json_t *root = gw_figures_json(&values);
+	json_t *root = gw_server_figures(context);
 	stats_add_tensors(context, root);
 	char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
 	json_decref(root);

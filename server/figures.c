@@ -6,7 +6,18 @@
 
 #include "core/system/clock.h"
 
-#define AT(field) offsetof(struct gw_server_figures, field)
+struct figure_values {
+	const char *version, *graph, *graph_id, *address, *transports, *name, *pages, *load_driver;
+	uint64_t part, parts, pid, threads, bytes, connections_max, tensor_bytes, tensor_bytes_max;
+	double uptime_s, load_s;
+	struct gw_service_counters service;
+	/* the texts that no other object holds */
+	char graph_id_text[17], address_text[GW_ADDRESS_MAX], transports_text[GW_SERVER_TRANSPORTS_MAX];
+};
+
+#define AT(field) offsetof(struct figure_values, field)
+
+const size_t gw_figures_bytes = sizeof(struct figure_values);
 
 const struct gw_figure gw_figures[] = {
 	{"version", "the version of Graphwire", GW_FIGURE_NUMBER, GW_FIGURE_TEXT, AT(version), NULL, 0, 0},
@@ -58,12 +69,13 @@ const struct gw_figure gw_figures[] = {
 	{0},
 };
 
-void gw_server_figures_read(const struct gw_server *server, struct gw_server_figures *out)
+/* The texts are valid as long as `out` and the server. */
+static void read_figures(const struct gw_server *server, struct figure_values *out)
 {
 	static const char *const levels[] = {"4 KiB", "2 MiB, collapsed", "2 MiB, hugetlb"};
 	const struct gw_arena *arena = gw_part_arena(server->part);
 	const struct gw_load_stats *load = gw_part_load_stats(server->part);
-	*out = (struct gw_server_figures){
+	*out = (struct figure_values){
 		.version = GRAPHWIRE_VERSION,
 		.graph = server->meta->graph_name,
 		.graph_id = out->graph_id_text,
@@ -89,7 +101,7 @@ void gw_server_figures_read(const struct gw_server *server, struct gw_server_fig
 	gw_service_counters(server->service, &out->service);
 }
 
-static json_t *value_json(const struct gw_figure *figure, const struct gw_server_figures *values)
+static json_t *value_json(const struct gw_figure *figure, const void *values)
 {
 	const void *at = (const char *)values + figure->offset;
 	if (figure->kind == GW_FIGURE_TEXT)
@@ -99,7 +111,7 @@ static json_t *value_json(const struct gw_figure *figure, const struct gw_server
 	return json_integer((json_int_t) * (const uint64_t *)at);
 }
 
-json_t *gw_figures_json(const struct gw_server_figures *values)
+json_t *gw_figures_json(const void *values)
 {
 	json_t *object = json_object();
 	for (const struct gw_figure *figure = gw_figures; object && figure->name; figure++) {
@@ -109,6 +121,13 @@ json_t *gw_figures_json(const struct gw_server_figures *values)
 		}
 	}
 	return object;
+}
+
+json_t *gw_server_figures(const struct gw_server *server)
+{
+	struct figure_values values;
+	read_figures(server, &values);
+	return gw_figures_json(&values);
 }
 
 char *gw_figure_text(const struct gw_figure *figure, const json_t *answer, char text[GW_FIGURE_TEXT_MAX])

@@ -1,9 +1,10 @@
 /* What a server reports: a row of one table for each figure.
  *
- *   gw_server_figures_read -> values -> the table -> the answer to GW_OP_STATS
- *                                               `-> the columns of `graphwire stat` and of cluster.py's status
+ *   gw_server_figures -> values -> the table -> the answer to GW_OP_STATS
+ *                                          `-> the columns of `graphwire stat` and of cluster.py's status
  *
- * A new figure is a field of struct gw_server_figures, a row of the table, and the line that fills the field in. */
+ * A new figure changes figures.c alone: a field of struct figure_values, a row of the table, and the line that fills
+ * the field in. Counters of the transports are in the values already (struct gw_service_counters). */
 #ifndef GW_SERVER_FIGURES_H
 #define GW_SERVER_FIGURES_H
 
@@ -37,29 +38,20 @@ struct gw_figure {
 	const char *help;
 	enum gw_figure_unit unit;
 	enum gw_figure_kind kind;
-	size_t offset;               /* in struct gw_server_figures */
+	size_t offset;               /* in the values */
 	const char *column;          /* the heading; NULL: in no table */
 	int width;                   /* of the column in `stat`; below 0: aligned at the left */
 	enum gw_figure_tables where; /* 0: in no table */
 };
 
-struct gw_server_figures {
-	const char *version, *graph, *graph_id, *address, *transports, *name, *pages, *load_driver;
-	uint64_t part, parts, pid, threads, bytes, connections_max, tensor_bytes, tensor_bytes_max;
-	double uptime_s, load_s;
-	struct gw_service_counters service;
-	/* the texts that no other object holds */
-	char graph_id_text[17], address_text[GW_ADDRESS_MAX], transports_text[GW_SERVER_TRANSPORTS_MAX];
-};
-
 /* In the order of the columns; ended by a row without a name. */
 extern const struct gw_figure gw_figures[];
 
-/* Reads all of them now. The texts are valid as long as `out` and the server. */
-void gw_server_figures_read(const struct gw_server *server, struct gw_server_figures *out);
-
-/* Makes an object of all figures; NULL: no memory. The caller frees it. */
-json_t *gw_figures_json(const struct gw_server_figures *values);
+/* Reads all figures of a server now and makes an object of them; NULL: no memory. The caller frees it. */
+json_t *gw_server_figures(const struct gw_server *server);
+/* The same of values that a test made: gw_figures_bytes bytes, in which each row has its offset. */
+extern const size_t gw_figures_bytes;
+json_t *gw_figures_json(const void *values);
 
 #define GW_FIGURE_TEXT_MAX 64
 /* A figure of an answer as a table shows it: cut, without control characters, "-" if the answer lacks a text. Writes to

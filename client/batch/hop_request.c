@@ -90,9 +90,6 @@ static gw_status print_group_runs(struct gw_hop_source *source, uint64_t first, 
 static gw_status print_group_table(struct gw_hop_source *source)
 {
 	const struct gw_groups *groups = &source->draw.groups;
-	if (groups->count > GW_SAMPLE_GROUPS_MAX)
-		return gw_fail(GW_LIMIT, "%u groups with times in one batch: at most %u", groups->count,
-			       GW_SAMPLE_GROUPS_MAX);
 	if (gw_vec_reserve(&source->group_table, groups->count * sizeof(struct gw_sample_group)) != GW_OK)
 		return GW_NO_MEMORY;
 	struct gw_sample_group *table = source->group_table.data;

@@ -6,6 +6,7 @@
 
 #define GW_FANOUT_ALL (-1)
 #define GW_FANOUT_MAX (1 << 20)
+#define GW_GROUPS_MAX 65536u /* groups with values: a request carries the values of all */
 
 /* A drawing thread's working memory. Zero-initialized is empty. */
 struct gw_pick_scratch {

@@ -199,7 +199,7 @@ static gw_status weighted_check(const struct gw_draw *draw)
 const struct gw_sampling_kind gw_sample_weighted = {
 	.name = "weighted",
 	.how = "by weight",
-	.number = 2,
+	.number = GW_KIND_WEIGHTED,
 	.columns = GW_COLUMN_BIT(GW_COLUMN_ALIAS) | GW_COLUMN_BIT(GW_COLUMN_WEIGHT),
 	.check = weighted_check,
 	.round = weighted_round,

@@ -185,7 +185,8 @@ static void check_all_batches(struct gw_client *client)
 		seeds[i] = (i * 7 + 3) % 50;
 	for (int i = 0; i < SEEDS / 2; i++)
 		others[i] = (i * 5 + 1) % 40;
-	const struct gw_seeds nodes[] = {{0, SEEDS, seeds}, {1, SEEDS / 2, others}};
+	const struct gw_seeds nodes[] = {{.type = 0, .count = SEEDS, .ids = seeds},
+					 {.type = 1, .count = SEEDS / 2, .ids = others}};
 	check_batches(client, &plan.spec, nodes, 0);
 	check_batches(client, &plan.spec, nodes, 2);
 	const struct gw_edge_seeds edges[] = {{.etype = FIXTURE_WRITES,
@@ -200,7 +201,8 @@ static void check_all_batches(struct gw_client *client)
 					       .negatives_each = 1,
 					       .negative_ids = few,
 					       .negative_id_count = 4}};
-	const struct gw_seeds links[] = {{FIXTURE_WRITES, SEEDS, seeds}, {FIXTURE_CITES, SEEDS / 2, others}};
+	const struct gw_seeds links[] = {{.type = FIXTURE_WRITES, .count = SEEDS, .ids = seeds},
+					 {.type = FIXTURE_CITES, .count = SEEDS / 2, .ids = others}};
 	struct gw_sample_spec spec = {.hops = 2, .fanouts = all_fanouts, .edges = edges};
 	check_batches(client, &spec, links, 0);
 	spec.edge_type_count = 2;

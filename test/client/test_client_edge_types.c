@@ -50,7 +50,7 @@ static void make_random_positives(struct positives *positives, const struct gw_f
 		for (uint64_t i = 0; i < COUNT; i++)
 			positives->ids[t][i] =
 				(int64_t)(gw_mix64(i / (i % 7 == 0 ? 2 : 1) + 31 * t) % fixture->edges[etype].count);
-		positives->lists[t] = (struct gw_seeds){etype, counts[t], positives->ids[t]};
+		positives->lists[t] = (struct gw_seeds){.type = etype, .count = counts[t], .ids = positives->ids[t]};
 	}
 }
 
@@ -283,8 +283,9 @@ static void wrong_types_are_named(void **state)
 	struct gw_client_options alone = {.part_config = fixture.folder, .threads = 1};
 	struct gw_client *client = open_client(&alone);
 	int64_t ids[] = {0, -1};
-	const struct gw_seeds cites = {FIXTURE_CITES, 1, ids}, knows = {FIXTURE_KNOWS, 1, ids},
-			      bad = {FIXTURE_KNOWS, 2, ids};
+	const struct gw_seeds cites = {.type = FIXTURE_CITES, .count = 1, .ids = ids},
+			      knows = {.type = FIXTURE_KNOWS, .count = 1, .ids = ids},
+			      bad = {.type = FIXTURE_KNOWS, .count = 2, .ids = ids};
 	const struct gw_edge_seeds of_cites = {.etype = FIXTURE_CITES}, of_knows = {.etype = FIXTURE_KNOWS},
 				   many = {.etype = FIXTURE_KNOWS,
 					   .negatives = GW_NEGATIVES_DST,
@@ -338,7 +339,10 @@ static gw_status sample_types(struct gw_client *client)
 	struct gw_sample_spec spec = spec_of_types();
 	int64_t ids[] = {5, 3, 1};
 	const struct gw_seeds lists[TYPES] = {
-		{FIXTURE_CITES, 3, ids}, {FIXTURE_WRITES, 2, ids}, {FIXTURE_KNOWS, 1, ids}};
+		{.type = FIXTURE_CITES, .count = 3, .ids = ids},
+		{.type = FIXTURE_WRITES, .count = 2, .ids = ids},
+		{.type = FIXTURE_KNOWS, .count = 1, .ids = ids},
+	};
 	struct gw_minibatch *batch;
 	gw_status status = gw_sample_lists(client, &spec, 1, 1, lists, TYPES, &batch);
 	if (status == GW_OK)

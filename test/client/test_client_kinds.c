@@ -97,14 +97,18 @@ struct rules {
 	struct gw_edge_rule of_types[GW_FIXTURE_ETYPES];
 };
 
+/* The rule by which a client draws with a kind. */
+static struct gw_edge_rule rule_of(const struct gw_sampling_kind *kind)
+{
+	return (struct gw_edge_rule){.weight = kind == &gw_sample_uniform ? NULL : "weight"};
+}
+
 static struct rules rules_of(struct gw_client *client, const struct gw_sampling_kind *kind)
 {
-	struct rules rules = {0};
+	const struct rules rules = {.of_types = {[FIXTURE_CITES] = rule_of(kind)}};
 	const struct gw_edge_columns *columns;
-	if (kind == &gw_sample_uniform)
-		return rules;
-	must(hop_columns(client, FIXTURE_CITES, "weight", kind, &columns));
-	rules.of_types[FIXTURE_CITES].weight = "weight";
+	if (kind != &gw_sample_uniform)
+		must(hop_columns(client, FIXTURE_CITES, rule_of(kind), kind, &columns));
 	return rules;
 }
 
@@ -268,7 +272,7 @@ static struct hop_ask grouped_ask(struct gw_client *client, const struct gw_samp
 		.frontier = {.nodes = grouped->nodes, .groups = grouped->groups, .n = question_count()},
 	};
 	if (kind != &gw_sample_uniform) {
-		must(hop_columns(client, FIXTURE_CITES, "weight", kind, &ask.columns));
+		must(hop_columns(client, FIXTURE_CITES, rule_of(kind), kind, &ask.columns));
 		gw_draw_set(&ask.draw, &ask.columns->sampling);
 	}
 	return ask;
@@ -511,8 +515,8 @@ static gw_status draw_once(struct gw_client *client, const struct gw_sampling_ki
 	const struct gw_edge_columns *columns = NULL;
 	gw_status status = GW_OK;
 	if (kind != &gw_sample_uniform) {
-		status = hop_columns(client, FIXTURE_CITES, "weight", kind, &columns);
-		rules.of_types[FIXTURE_CITES].weight = "weight";
+		status = hop_columns(client, FIXTURE_CITES, rule_of(kind), kind, &columns);
+		rules.of_types[FIXTURE_CITES] = rule_of(kind);
 	}
 	const struct gw_sample_spec spec = {
 		.hops = 2, .fanouts = hops, .rules = rules.of_types, .frontier = GW_FRONTIER_NEW};

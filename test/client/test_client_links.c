@@ -423,10 +423,10 @@ static void values_are_needed(struct gw_client *client)
 	struct gw_minibatch *batch;
 	struct gw_edge_list *listed;
 	valued.valued = true;
-	must(hop_columns(client, FIXTURE_CITES, "weight", &valued, &columns));
+	must(hop_columns(client, FIXTURE_CITES, rules[FIXTURE_CITES], &valued, &columns));
 	expect(gw_sample(client, &spec, 1, 1, &seed, 1, &batch), GW_INVALID, "needs a value for each seed");
 	expect(gw_neighbours(client, &list, 1, 1, &seed, 1, &listed), GW_INVALID, "needs a value for each seed");
-	must(hop_columns(client, FIXTURE_CITES, "weight", &gw_sample_weighted, &columns));
+	must(hop_columns(client, FIXTURE_CITES, rules[FIXTURE_CITES], &gw_sample_weighted, &columns));
 }
 
 static void wrong_seeds_are_named(void **state)

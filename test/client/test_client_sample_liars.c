@@ -215,7 +215,8 @@ static void no_lie_about_picks_is_believed(void **state)
 			.servers = setup.cluster.list, .server_count = 1, .threads = 1, .neighbours = "requests"};
 		struct gw_client *client = open_client(&options);
 		if (kinds[k])
-			must(hop_columns(client, FIXTURE_CITES, "weight", kinds[k], &columns));
+			must(hop_columns(client, FIXTURE_CITES, (struct gw_edge_rule){.weight = "weight"}, kinds[k],
+					 &columns));
 		for (uint32_t i = 0; i < 6; i++) {
 			struct gw_neighbours_spec spec = {.etype = FIXTURE_CITES,
 							  .fanout = fanouts[i / 2],

@@ -57,13 +57,14 @@ struct variant {
 	int32_t fanout;
 	bool replace, grouped, table; /* table: the weights have alias tables */
 	bool valueless;               /* the groups have no values */
+	bool crowded;                 /* a group more than a batch may have with values */
 };
 
 #define VARIANT_BITS 3
 
 static struct variant variant_of(const struct gw_sampling_kind *kind, size_t fanout, uint32_t bits)
 {
-	return (struct variant){kind, fanouts[fanout], bits & 1, bits & 2, bits & 4, false};
+	return (struct variant){kind, fanouts[fanout], bits & 1, bits & 2, bits & 4, false, false};
 }
 
 /* Whether another variant draws the same: a kind without columns has no table. */
@@ -80,7 +81,10 @@ static void set_forms(const struct variant *variant, struct gw_column_form forms
 static struct gw_groups groups_of(const struct variant *variant)
 {
 	const struct gw_groups none = {0};
-	return variant->valueless ? none : columned_groups();
+	struct gw_groups groups = columned_groups();
+	if (variant->crowded)
+		groups.count = GW_GROUPS_MAX + 1; /* of which the frontier has the first ones */
+	return variant->valueless ? none : groups;
 }
 
 static struct gw_draw make_draw(const struct variant *variant, uint8_t index_bytes)
@@ -481,25 +485,19 @@ static void memory_shortage_is_an_error(void **state)
 	}
 }
 
-/* A kind that reads the groups' values gets none from a draw without a table, whatever the driver. */
-static void values_are_needed(void **state)
+static void refused_by_each_driver(const struct variant *variant, const char *says)
 {
-	(void)state;
-	struct gw_sampling_kind valued = sample_every_second;
 	struct gw_picks one = {0}, all = {0};
 	struct gw_blocks *blocks;
 	struct gw_relabel *relabel;
-	valued.valued = true;
-	valued.how = "by value";
-	const struct variant variant = {.kind = &valued, .fanout = 5, .grouped = true, .valueless = true};
 	assert_int_equal(gw_blocks_create(&whole.graph.meta, &blocks), GW_OK);
 	assert_int_equal(gw_relabel_create(&whole.graph.meta, UINT64_MAX, &relabel), GW_OK);
 	for (int driver = 0; driver < 3; driver++) {
-		gw_status status = driver == 0   ? pick_all(&whole, &variant, NODES, 0, &one, &all)
-				   : driver == 1 ? pick_by_rounds(&whole, &variant, NODES, &kept_rounds, &kept_picks)
-						 : run_blocks(&whole, &variant, blocks, relabel);
+		gw_status status = driver == 0   ? pick_all(&whole, variant, NODES, 0, &one, &all)
+				   : driver == 1 ? pick_by_rounds(&whole, variant, NODES, &kept_rounds, &kept_picks)
+						 : run_blocks(&whole, variant, blocks, relabel);
 		assert_int_equal(status, GW_INVALID);
-		assert_non_null(strstr(gw_last_error(), "drawn by value, which needs a value for each seed"));
+		assert_non_null(strstr(gw_last_error(), says));
 	}
 	gw_relabel_destroy(relabel);
 	gw_blocks_destroy(blocks);
@@ -507,6 +505,27 @@ static void values_are_needed(void **state)
 	gw_picks_free(&all);
 	gw_picks_rounds_free(&kept_rounds);
 	gw_picks_free(&kept_picks);
+}
+
+/* A kind that reads the groups' values gets none from a draw without a table, whatever the driver. */
+static void values_are_needed(void **state)
+{
+	(void)state;
+	struct gw_sampling_kind valued = sample_every_second;
+	valued.valued = true;
+	valued.how = "by value";
+	const struct variant variant = {.kind = &valued, .fanout = 5, .grouped = true, .valueless = true};
+	refused_by_each_driver(&variant, "drawn by value, which needs a value for each seed");
+}
+
+/* A request cannot carry more. What a client draws must not depend on the way, so no driver takes more. */
+static void groups_with_values_have_a_limit(void **state)
+{
+	(void)state;
+	for (uint32_t k = 0; k < kind_count; k++) {
+		const struct variant variant = {.kind = kinds[k], .fanout = 5, .grouped = true, .crowded = true};
+		refused_by_each_driver(&variant, "65537 groups with values in one batch: at most 65536");
+	}
 }
 
 static int make_graphs(void **state)
@@ -538,6 +557,7 @@ int main(void)
 		cmocka_unit_test(blocks_draw_the_same),
 		cmocka_unit_test(memory_shortage_is_an_error),
 		cmocka_unit_test(values_are_needed),
+		cmocka_unit_test(groups_with_values_have_a_limit),
 	};
 	return cmocka_run_group_tests(tests, make_graphs, free_graphs);
 }

@@ -89,10 +89,9 @@ gw_status hop_ask(struct gw_client *client, const struct hop_ask *ask, struct gw
 	return asking.job.status == GW_OK ? GW_OK : gw_fail_text(asking.job.status, asking.job.text);
 }
 
-gw_status hop_columns(struct gw_client *client, uint32_t etype, const char *name, const struct gw_sampling_kind *kind,
-		      const struct gw_edge_columns **out)
+gw_status hop_columns(struct gw_client *client, uint32_t etype, struct gw_edge_rule rule,
+		      const struct gw_sampling_kind *kind, const struct gw_edge_columns **out)
 {
-	const struct gw_edge_rule rule = {.weight = name};
 	gw_status status = gw_edge_columns_find(client, etype, &rule, out);
 	if (status == GW_OK)
 		((struct gw_edge_columns *)(uintptr_t)*out)->sampling.kind = kind;

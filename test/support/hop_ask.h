@@ -17,9 +17,9 @@ struct hop_ask {
 /* Runs the hop in an engine of the client, and appends what it gives to out, whose positions are edge ids. */
 gw_status hop_ask(struct gw_client *client, const struct hop_ask *ask, struct gw_picks *out);
 
-/* The columns of the rule {weight: name}. From now on the client draws by that name with this kind. */
-gw_status hop_columns(struct gw_client *client, uint32_t etype, const char *name, const struct gw_sampling_kind *kind,
-		      const struct gw_edge_columns **out);
+/* The columns of a rule. From now on the client draws by that rule with this kind. */
+gw_status hop_columns(struct gw_client *client, uint32_t etype, struct gw_edge_rule rule,
+		      const struct gw_sampling_kind *kind, const struct gw_edge_columns **out);
 
 /* Before a fixture is written: moves the lists of 120 papers into that of paper FIXTURE_HUB, in cites, so that they are
  * empty. */
