@@ -268,18 +268,22 @@ class SamplesAhead(DataLoader):
     def _add_sampled(self, data: Any, out: Output) -> None:
         """Adds what PyG adds to every batch. Attributes that the user's data has already stay."""
         typed = isinstance(out.node, dict)
-        for of, own, called in (("node", "n_id", "num_sampled_nodes"), ("edge", "e_id", "num_sampled_edges")):
-            given, counts = getattr(out, of), getattr(out, called)
-            if not typed:
-                given, counts = {None: given}, {None: counts}
-            counts = counts or {}
-            for kind, ids in given.items():
-                store, some = store_of(data, kind), counts.get(kind)
-                values = {} if ids is None or own in store else {own: ids}  # to_bidirectional drops ids of types
-                fill(store, values if some is None else {**values, called: some})
-            for kind, some in counts.items():
-                if some is None or kind not in given:
-                    store_of(data, kind)[called] = some
+        stores: dict[Any, dict[str, Any]] = {}  # the attributes of Data are in PyG's order
+        for of, own in (("node", "n_id"), ("edge", "e_id")):
+            given = getattr(out, of)
+            for kind, ids in (given if typed else {None: given}).items():
+                values = stores.setdefault(kind, {})
+                if ids is not None and own not in store_of(data, kind):  # to_bidirectional drops ids of types
+                    values[own] = ids
+        for called in ("num_sampled_nodes", "num_sampled_edges"):
+            counts = getattr(out, called)
+            for kind, some in ((counts or {}) if typed else {None: counts}).items():
+                if some is None:
+                    store_of(data, kind)[called] = None
+                else:
+                    stores.setdefault(kind, {})[called] = some
+        for kind, values in stores.items():
+            fill(store_of(data, kind), values)
         if typed:
             data.set_value_dict("batch", out.batch)
         elif out.batch is not None or self._source.in_memory:  # None removes that of the data, as in PyG
