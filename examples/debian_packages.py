@@ -68,7 +68,7 @@ def dumped(path):
         data = done.stdout
     else:
         try:
-            with sys.stdin.buffer if path == "-" else open(path, "rb") as file:
+            with open(0 if path == "-" else path, "rb") as file:
                 data = file.read()
             data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
         except (OSError, EOFError, gzip.zlib.error) as error:
@@ -236,8 +236,12 @@ def main():
             write_table(args.folder, relation, ("src", "dst"), rows)
     except OSError as error:
         sys.exit(f"debian_packages: {error.filename}: {error.strerror}")
-    print(f"{len(packages)} packages of {len(found)} stanzas; {unresolved} names in relations that no package has or "
-          f"provides")
+    try:
+        print(f"{len(packages)} packages of {len(found)} stanzas; {unresolved} names in relations that no package has "
+              f"or provides", flush=True)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python tries again at its end, and says so
+        sys.exit(f"debian_packages: standard output: {error.strerror}")
 
 
 if __name__ == "__main__":

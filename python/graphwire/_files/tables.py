@@ -80,7 +80,8 @@ def _refuse_odd(table: Table, types: Mapping[str, Any], features: Sequence[Featu
         for name in one.columns if one.role in _TYPED else ():
             odd = table.odd(name)
             if odd and _columns.is_text(types[name]):
-                raise ValueError(f"{odd}, which has another type than the rows before")
+                advice = ": correct it, or declare the column in categories=[…]" if one.role == "features" else ""
+                raise ValueError(f"{odd}, which has another type than the rows before{advice}")
 
 
 @keywords
