@@ -5,6 +5,8 @@
 # circles.sh --self-test: plants circles and checks that they are found.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=test/check/planted.sh
+. "$here/planted.sh"
 
 folders='core transport sampler protocol tensors client server tools bench cmd'
 
@@ -64,24 +66,7 @@ circles() { # circles ROOT: prints the files of each circle, a line for each cir
 }
 
 self_test() {
-	local root failed=0
-	root=$(mktemp -d)
-	trap 'rm -rf "$root"' RETURN
-	while IFS='|' read -r planted verdict; do
-		local pair found=allowed
-		for pair in $planted; do # FILE:INCLUDED
-			mkdir -p "$root/$(dirname "${pair%%:*}")"
-			printf '#include "%s"\n' "${pair#*:}" >>"$root/${pair%%:*}"
-		done
-		[ -n "$(circles "$root")" ] && found=caught
-		if [ "$found" = "$verdict" ]; then
-			echo "ok - $planted is $verdict"
-		else
-			echo "not ok - $planted is $found, not $verdict"
-			failed=1
-		fi
-		rm -rf "${root:?}"/*
-	done <<-'PLANTED'
+	planted circles <<-'PLANTED'
 		client/a.c:client/b.h client/b.h:client/a.h client/a.h:stdio.h|caught
 		client/a.c:client/b.h client/b.c:client/c.h client/c.c:client/a.h client/a.h:x client/b.h:x client/c.h:x|caught
 		client/a.c:client/a.h client/a.h:client/b.h client/b.h:client/b_part.h client/b_part.c:client/a.h client/b_part.h:x|caught
@@ -90,7 +75,6 @@ self_test() {
 		client/a.c:client/a_inside.h client/a_inside.h:client/a.h client/a.h:x|allowed
 		client/a.c:client/b.h client/a.c:client/c.h client/b.h:client/c.h client/c.h:x|allowed
 	PLANTED
-	return $failed
 }
 
 if [ "${1:-}" = --self-test ]; then

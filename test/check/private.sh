@@ -7,6 +7,8 @@
 # private.sh --self-test: plants violations and checks that they are found.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=test/check/planted.sh
+. "$here/planted.sh"
 
 folders='core transport sampler protocol tensors client server tools bench cmd'
 
@@ -46,24 +48,7 @@ misnamed() { # misnamed ROOT: prints a line for each header that breaks the rule
 }
 
 self_test() {
-	local root failed=0
-	root=$(mktemp -d)
-	trap 'rm -rf "$root"' RETURN
-	while IFS='|' read -r planted verdict; do
-		local pair found=allowed
-		for pair in $planted; do # FILE:INCLUDED
-			mkdir -p "$root/$(dirname "${pair%%:*}")"
-			printf '#include "%s"\n' "${pair#*:}" >>"$root/${pair%%:*}"
-		done
-		[ -n "$(misnamed "$root")" ] && found=caught
-		if [ "$found" = "$verdict" ]; then
-			echo "ok - $planted is $verdict"
-		else
-			echo "not ok - $planted is $found, not $verdict"
-			failed=1
-		fi
-		rm -rf "${root:?}"/*
-	done <<-'PLANTED'
+	planted misnamed <<-'PLANTED'
 		tools/a_private.h:x tools/a.c:tools/a_private.h tools/a_b.c:tools/a_private.h server/c.c:tools/a_private.h|caught
 		client/rows/a_private.h:x client/rows/a.c:client/rows/a_private.h client/rows/b.c:client/rows/a_private.h client/c.c:client/rows/a_private.h|caught
 		tools/a_private.h:x tools/a.c:tools/a_private.h tools/b.c:tools/a_private.h tools/import/c.h:tools/a_private.h|caught
@@ -78,7 +63,6 @@ self_test() {
 		tools/a.h:x tools/a.c:tools/a.h tools/b.c:tools/a.h|allowed
 		tools/a.h:x tools/a.c:tools/a.h|allowed
 	PLANTED
-	return $failed
 }
 
 if [ "${1:-}" = --self-test ]; then
