@@ -87,6 +87,10 @@ struct gw_neighbours_spec {
 	int32_t fanout;              /* a count up to 2^20, or GW_ALL_NEIGHBOURS */
 	bool replace;                /* sample with replacement */
 	struct gw_edge_rule rule;    /* only with GW_IN: in-edges have columns in the order of the lists */
+	/* With a rule that has a time: the times of the ids, [n], as in gw_seeds. Every id is then a group of its own.
+	 * The caller keeps them until the ticket ends. */
+	const void *times, *times_from;
+	bool real_times, strict_times; /* as in gw_sample_spec */
 };
 
 /* Lists the edges of one hop: question i has the edges that end (GW_IN) or start (GW_OUT) at ids[i], in their stored
@@ -94,18 +98,23 @@ struct gw_neighbours_spec {
  * node, seed and stream. */
 GW_API gw_status gw_neighbours(struct gw_client *client, const struct gw_neighbours_spec *spec, uint64_t seed,
 			       uint64_t stream, const int64_t *ids, uint64_t n, struct gw_edge_list **out);
-/* Starts gw_neighbours in the background. out must stay valid as for gw_edge_ids_start. The call copies the spec. */
+/* Starts gw_neighbours in the background. out must stay valid as for gw_edge_ids_start. The call copies the spec, but
+ * not its times. */
 GW_API gw_status gw_neighbours_start(struct gw_client *client, const struct gw_neighbours_spec *spec, uint64_t seed,
 				     uint64_t stream, const int64_t *ids, uint64_t n, struct gw_edge_list **out,
 				     struct gw_ticket **ticket);
 
 /* --- Seeds. --- */
 
-/* Nodes of one type, or edges of one type. */
+/* Nodes of one type, or edges of one type. Zero-initialize, then set the fields that you use. */
 struct gw_seeds {
 	uint32_t type; /* a node type, or an edge type */
 	uint64_t count;
 	const int64_t *ids;
+	/* For sampling by time, [count]: a seed sees the edges up to its time, and if times_from is set, only those
+	 * from that time on. Both ends belong to the window. The elements are int64_t; double, if the spec has
+	 * real_times. The times of an edge are those of both its ends and of its negatives. NULL: none. */
+	const void *times, *times_from;
 };
 
 /* The end of an edge that is drawn again to make a negative. */

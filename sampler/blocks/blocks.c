@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
+#include "core/numbers/time_key.h"
 #include "sampler/blocks/blocks_private.h"
 #include "sampler/lists.h"
 #include "sampler/pick.h"
@@ -187,10 +188,11 @@ struct gw_draw gw_blocks_draw(const struct gw_blocks *blocks, uint32_t etype)
 			 .fanout = spec->fanouts[(size_t)blocks->hops_done * blocks->meta->num_etypes + etype],
 			 .replace = spec->replace},
 		.kind = &gw_sample_uniform,
-		.groups = spec->groups,
 	};
 	if (spec->sampling && spec->sampling[etype].kind)
 		gw_draw_set(&draw, &spec->sampling[etype]);
+	if (draw.kind->valued)
+		draw.groups = spec->groups[gw_time_is_real(draw.forms[GW_COLUMN_TIME].dtype)];
 	return draw;
 }
 

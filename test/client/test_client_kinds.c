@@ -15,7 +15,6 @@
 #include "protocol/ops.h"
 #include "sampler/picks.h"
 #include "test/support/alloc_fault.h"
-#include "test/support/batch_oracle.h"
 #include "test/support/client_setup.h"
 #include "test/support/every_second.h"
 #include "test/support/hop_ask.h"
@@ -147,7 +146,7 @@ static uint64_t batches_digest(struct gw_client *client, const struct gw_sample_
 	return digest;
 }
 
-#define DIGESTS (KINDS * FANOUTS * 2 * 3 + FANOUTS * 2)
+#define DIGESTS (KINDS * FANOUTS * 2 * 4 + FANOUTS * 2)
 
 /* All draws through the public calls. */
 static uint32_t draw_everything(struct gw_client *client, uint64_t digests[DIGESTS])
@@ -168,6 +167,8 @@ static uint32_t draw_everything(struct gw_client *client, uint64_t digests[DIGES
 				digests[n++] = lists_digest(client, &list, f);
 				digests[n++] = batches_digest(client, &batch);
 				batch.frontier = GW_FRONTIER_NEW;
+				digests[n++] = batches_digest(client, &batch);
+				batch.disjoint = true;
 				digests[n++] = batches_digest(client, &batch);
 			}
 		}
@@ -215,33 +216,6 @@ static void every_way_draws_the_same(void **state)
 		distinct += first == i;
 	}
 	assert_true(distinct > expected_count / 2);
-}
-
-/* --- Every node expanded once. --- */
-
-static void check_once(struct gw_client *client, const struct setup *setup)
-{
-	static const int32_t of_papers[3 * GW_FIXTURE_ETYPES] = {3, 2, 4, 5, 2, 2, GW_ALL_NEIGHBOURS, 3, 1, 1, 2, 1};
-	static const int64_t seeds[] = {FIXTURE_HUB, 0, 300, 7, 7, 599};
-	for (uint32_t variant = 0; variant < 4; variant++) {
-		const struct gw_sample_spec spec = {.hops = 3,
-						    .fanouts = of_papers,
-						    .replace = variant & 1,
-						    .wide_indices = variant & 2,
-						    .frontier = GW_FRONTIER_NEW};
-		struct batch_oracle oracle = {.fixture = &setup->fixture, .spec = &spec, .seed = 6, .stream = variant};
-		struct gw_minibatch *batch;
-		must(gw_sample(client, &spec, oracle.seed, oracle.stream, seeds, 6, &batch));
-		oracle.batch = batch;
-		batch_oracle_blocks(&oracle);
-		gw_minibatch_release(batch);
-	}
-}
-
-static void every_node_is_expanded_once(void **state)
-{
-	(void)state;
-	with_each_client(3, check_once);
 }
 
 /* --- Groups. --- */
@@ -591,10 +565,10 @@ static int try_kind(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_way_draws_the_same),          cmocka_unit_test(every_node_is_expanded_once),
-		cmocka_unit_test(groups_draw_the_same_by_every_way), cmocka_unit_test(walkers_choose_for_themselves),
-		cmocka_unit_test(groups_past_the_table_are_refused), cmocka_unit_test(no_kind_needs_the_servers_code),
-		cmocka_unit_test(out_lists_by_weight_are_refused),   cmocka_unit_test(short_memory_is_an_error),
+		cmocka_unit_test(every_way_draws_the_same),       cmocka_unit_test(groups_draw_the_same_by_every_way),
+		cmocka_unit_test(walkers_choose_for_themselves),  cmocka_unit_test(groups_past_the_table_are_refused),
+		cmocka_unit_test(no_kind_needs_the_servers_code), cmocka_unit_test(out_lists_by_weight_are_refused),
+		cmocka_unit_test(short_memory_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, try_kind, NULL);
 }
