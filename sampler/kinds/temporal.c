@@ -12,12 +12,100 @@
  * nothing, and replacement does not matter.
  * Fanout -1: all m edges.
  *
- * Rounds:
- *   0  asks for the times of each list, and for its ends
- *   1  picks
+ * Rounds of lists that are sorted by time, which a fence says; the eligible edges are a span of the list, but for ends:
+ *   0  at hand: the spans of all lists | the times of short lists | the fence of long ones
+ *   1  spans of short lists | blocks of times of long ones
+ *   2  spans of long lists
+ *   Without ends the lists are narrowed to their spans, and then drawn from as uniform lists are, all at once. With
+ * ends, a list asks for those of its span, and the next round scans them. Rounds of other lists: 0  asks for the times
+ * of each list, and for its ends 1  scans them
  */
 #include "sampler/columns.h"
 #include "sampler/kinds/temporal_scan.h"
+#include "sampler/kinds/temporal_search.h"
+
+static void leave_empty(struct gw_temporal *t, uint32_t list)
+{
+	t->run->lists.degrees[list] = 0;
+	t->run->counts[list] = 0;
+	t->run->done[list] = true;
+}
+
+/* ---- lists that are sorted by time ---- */
+
+/* The span is all that the draw may see of a list, but for ends. */
+static gw_status take_span(struct gw_temporal *t, uint32_t list, const struct gw_temporal_span *span)
+{
+	struct gw_lists *lists = &t->run->lists;
+	t->run->counts[list] = 0;
+	if (span->low >= span->high) {
+		leave_empty(t, list);
+		return GW_OK;
+	}
+	if (t->ends)
+		return gw_draw_need(t->run, list, GW_COLUMN_END, span->low, span->high - span->low);
+	uint64_t degree = span->high - span->low;
+	if (t->last)
+		degree = gw_temporal_count(t, degree);
+	lists->begins[list] += span->high - degree;
+	lists->degrees[list] = degree;
+	return GW_OK;
+}
+
+/* Draws from all lists of the run, which have been narrowed. */
+static gw_status pick_narrowed(struct gw_temporal *t)
+{
+	struct gw_draw_run *run = t->run;
+	struct gw_pick_rule rule = t->draw->rule;
+	uint64_t total = 0;
+	if (t->last)
+		rule.fanout = GW_FANOUT_ALL;
+	for (uint32_t i = 0; i < run->lists.n; i++) {
+		run->lists.starts[i] = total;
+		run->counts[i] = (uint32_t)gw_pick_count(&rule, run->lists.degrees[i]);
+		run->done[i] = true;
+		total += run->counts[i];
+	}
+	run->lists.starts[run->lists.n] = total;
+	return gw_lists_pick(&run->lists, &rule, run->scratch, t->positions, run->memory, run->element_bytes);
+}
+
+static gw_status take_spans_at_hand(struct gw_temporal *t)
+{
+	struct gw_temporal_span spans[GW_RUN_MAX];
+	gw_status status = GW_OK;
+	gw_temporal_search(t, spans);
+	for (uint32_t i = 0; status == GW_OK && i < t->run->lists.n; i++) {
+		if (!t->run->done[i])
+			status = take_span(t, i, &spans[i]);
+	}
+	return status;
+}
+
+static gw_status continue_sorted(struct gw_temporal *t, uint64_t number, uint64_t *used)
+{
+	const struct gw_need *need = &t->run->needs[number];
+	const void *got = t->run->got[number];
+	struct gw_temporal_span span;
+	bool none = false;
+	gw_status status;
+	*used = 1;
+	if (need->column == GW_COLUMN_END) {
+		const struct gw_temporal_entries entries = {.first = need->first, .count = need->count, .ends = got};
+		return gw_temporal_scan(t, need->list, &entries);
+	}
+	if (need->column == GW_COLUMN_FENCE) {
+		status = gw_temporal_ask_blocks(t, need->list, got, &none);
+		if (none)
+			leave_empty(t, need->list);
+		return status;
+	}
+	status = t->number == 1 ? gw_temporal_span_of_times(t, need->list, got, &span)
+				: gw_temporal_span_of_blocks(t, number, &span, used);
+	return status == GW_OK ? take_span(t, need->list, &span) : status;
+}
+
+/* ---- other lists ---- */
 
 static gw_status ask_list(struct gw_temporal *t, uint32_t list)
 {
@@ -28,45 +116,60 @@ static gw_status ask_list(struct gw_temporal *t, uint32_t list)
 	return status;
 }
 
+static gw_status continue_unsorted(struct gw_temporal *t, uint64_t number, uint64_t *used)
+{
+	const struct gw_need *need = &t->run->needs[number];
+	const void *const *got = &t->run->got[number];
+	const struct gw_temporal_entries entries = {
+		.first = need->first, .count = need->count, .times = got[0], .ends = t->ends ? got[1] : NULL};
+	*used = t->ends ? 2 : 1;
+	return gw_temporal_scan(t, need->list, &entries);
+}
+
+/* ---- rounds ---- */
+
 static gw_status temporal_begin(struct gw_temporal *t)
 {
 	struct gw_draw_run *run = t->run;
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; status == GW_OK && i < run->lists.n; i++) {
 		const struct gw_temporal_ranges ranges = gw_temporal_ranges_of(t, i);
-		run->done[i] =
-			run->lists.degrees[i] == 0 || t->draw->rule.fanout == 0 || gw_temporal_is_empty(&ranges.times);
-		if (!run->done[i])
+		if (run->lists.degrees[i] == 0 || t->draw->rule.fanout == 0 || gw_temporal_is_empty(&ranges.times))
+			leave_empty(t, i);
+		else if (!t->sorted)
 			status = ask_list(t, i);
+		else if (!run->at_hand)
+			status = gw_temporal_ask_times(t, i);
 	}
-	return status;
+	return status == GW_OK && t->sorted && run->at_hand ? take_spans_at_hand(t) : status;
 }
 
 static gw_status temporal_continue(struct gw_temporal *t)
 {
-	const struct gw_draw_run *run = t->run;
 	gw_status status = GW_OK;
-	for (uint64_t n = 0; status == GW_OK && n < run->need_count; n += t->ends ? 2 : 1) {
-		const struct gw_need *need = &run->needs[n];
-		const struct gw_temporal_entries entries = {.first = need->first,
-							    .count = need->count,
-							    .times = run->got[n],
-							    .ends = t->ends ? run->got[n + 1] : NULL};
-		status = gw_temporal_scan(t, need->list, &entries);
-	}
+	for (uint64_t n = 0, used; status == GW_OK && n < t->run->need_count; n += used)
+		status = t->sorted ? continue_sorted(t, n, &used) : continue_unsorted(t, n, &used);
 	return status;
 }
 
 static gw_status temporal_draw(const struct gw_draw *draw, struct gw_draw_run *run, uint32_t number,
 			       uint64_t *positions, bool last)
 {
-	struct gw_temporal t = {.draw = draw, .run = run, .positions = positions, .number = number, .last = last};
+	const struct gw_column_form *fence = &draw->forms[GW_COLUMN_FENCE];
+	struct gw_temporal t = {.draw = draw,
+				.run = run,
+				.positions = positions,
+				.number = number,
+				.last = last,
+				.sorted = fence->entry_bytes == sizeof(int64_t) && fence->dtype == GW_INT64,
+				.ends = draw->forms[GW_COLUMN_END].entry_bytes != 0};
 	uint64_t asked = run->next_count;
-	t.ends = draw->forms[GW_COLUMN_END].entry_bytes != 0;
 	gw_status status = number == 0 ? temporal_begin(&t) : temporal_continue(&t);
 	if (status != GW_OK)
 		return status;
-	return run->next_count > asked ? GW_AGAIN : GW_OK;
+	if (run->next_count > asked)
+		return GW_AGAIN;
+	return t.sorted && !t.ends ? pick_narrowed(&t) : GW_OK;
 }
 
 static gw_status temporal_round(const struct gw_draw *draw, struct gw_draw_run *run, uint32_t number,
