@@ -319,7 +319,7 @@ static void compare_groups(struct gw_client *client, const struct setup *setup)
 				/* A table of times changes nothing for a kind without times. */
 				ask.frontier.groups = small;
 				uint64_t without = ask_digest(client, &ask);
-				ask.draw.groups = (struct gw_groups){3, from, until};
+				ask.draw.groups = (struct gw_groups){.count = 3, .from = from, .until = until};
 				assert_true(ask_digest(client, &ask) == without);
 			}
 		}
@@ -390,7 +390,7 @@ static void groups_past_the_table_are_refused(void **state)
 		.servers = setup.cluster.list, .server_count = 1, .threads = 1, .neighbours = "requests"};
 	struct gw_client *client = open_client(&options);
 	struct hop_ask ask = grouped_ask(client, &gw_sample_uniform, 5, false, &grouped);
-	ask.draw.groups = (struct gw_groups){3, from, until};
+	ask.draw.groups = (struct gw_groups){.count = 3, .from = from, .until = until};
 	expect(hop_ask(client, &ask, &picks), GW_PROTOCOL, "group 3 of 3");
 	ask.draw.groups = (struct gw_groups){0};
 	must(hop_ask(client, &ask, &picks));

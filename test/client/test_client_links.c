@@ -501,8 +501,15 @@ static void wrong_seeds_are_named(void **state)
 	struct gw_sample_spec ruled = {.hops = 2, .fanouts = all_fanouts, .rules = rules};
 	rules[FIXTURE_CITES] = (struct gw_edge_rule){.mask = "weight"};
 	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_UNSUPPORTED, "rule's mask is not supported");
-	rules[FIXTURE_CITES] = (struct gw_edge_rule){.weight = "weight", .time = "weight"};
-	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_UNSUPPORTED, "rule's time is not supported");
+	rules[FIXTURE_CITES] = (struct gw_edge_rule){.weight = "weight", .time = "year"};
+	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_UNSUPPORTED,
+	       "the rule has weight \"weight\", time \"year\" together");
+	rules[FIXTURE_CITES] = (struct gw_edge_rule){.pick = GW_PICK_LAST};
+	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_INVALID, "picks the last edges and has no time");
+	rules[FIXTURE_CITES] = (struct gw_edge_rule){.weight = "weight", .end = "year"};
+	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_INVALID, "has an end and no time");
+	rules[FIXTURE_CITES] = (struct gw_edge_rule){.time = "absent", .pick = GW_PICK_LAST};
+	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_NOT_FOUND, "no feature \"absent\"");
 	rules[FIXTURE_CITES] = (struct gw_edge_rule){.weight = "absent"};
 	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_NOT_FOUND, "no feature \"absent\"");
 	rules[FIXTURE_CITES] = (struct gw_edge_rule){.weight = ""};

@@ -55,27 +55,31 @@ static int find_kinds(void **state)
 struct variant {
 	const struct gw_sampling_kind *kind;
 	int32_t fanout;
-	bool replace, grouped, table; /* table: the weights have alias tables */
+	bool replace, grouped, table; /* table: the derived columns exist */
+	bool plain;                   /* without the columns that a rule may leave unnamed */
 	bool valueless;               /* the groups have no values */
 	bool crowded;                 /* a group more than a batch may have with values */
 };
 
-#define VARIANT_BITS 3
+#define VARIANT_BITS 4
+
+static const uint32_t derived = GW_COLUMN_BIT(GW_COLUMN_ALIAS) | GW_COLUMN_BIT(GW_COLUMN_FENCE);
 
 static struct variant variant_of(const struct gw_sampling_kind *kind, size_t fanout, uint32_t bits)
 {
-	return (struct variant){kind, fanouts[fanout], bits & 1, bits & 2, bits & 4, false, false};
+	return (struct variant){kind, fanouts[fanout], bits & 1, bits & 2, bits & 4, bits & 8, false, false};
 }
 
 /* Whether another variant draws the same: a kind without columns has no table. */
 static bool variant_repeats(const struct variant *variant)
 {
-	return variant->table && !(variant->kind->columns & GW_COLUMN_BIT(GW_COLUMN_ALIAS));
+	return (variant->table && !(variant->kind->columns & derived)) || (variant->plain && !variant->kind->optional);
 }
 
 static void set_forms(const struct variant *variant, struct gw_column_form forms[GW_COLUMN_COUNT])
 {
-	columned_forms(variant->kind->columns & ~(variant->table ? 0 : GW_COLUMN_BIT(GW_COLUMN_ALIAS)), forms);
+	const struct gw_sampling_kind *kind = variant->kind;
+	columned_forms(kind->columns & ~(variant->table ? 0 : derived) & ~(variant->plain ? kind->optional : 0), forms);
 }
 
 static struct gw_groups groups_of(const struct variant *variant)
