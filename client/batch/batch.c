@@ -292,7 +292,7 @@ gw_status gw_seed_lists_check_times(struct gw_client *client, const struct gw_sa
 {
 	struct gw_seed_times form = {.real = spec->real_times, .strict = spec->strict_times};
 	uint64_t each = 1;
-	gw_status status = gw_seed_times_of(client, spec->rules, 0, client->meta->num_etypes, &form.uses);
+	gw_status status = gw_seed_times_of(client, spec->rules, 0, client->meta->num_etypes, &form);
 	if (status != GW_OK)
 		return status;
 	for (uint32_t i = 0; i < gw_spec_edge_types(spec); i++)
@@ -347,7 +347,7 @@ static gw_status set_rules(struct gw_batch *batch, const struct gw_edge_rule *ru
 	struct gw_client *client = batch->engine->client;
 	uint32_t etypes = client->meta->num_etypes;
 	batch->has_rules = false;
-	gw_status status = gw_seed_times_of(client, rules, 0, etypes, &batch->time_form.uses);
+	gw_status status = gw_seed_times_of(client, rules, 0, etypes, &batch->time_form);
 	if (status != GW_OK || !rules)
 		return status;
 	if (gw_vec_reserve(&batch->sampling, etypes * sizeof(struct gw_edge_sampling)) != GW_OK ||

@@ -8,16 +8,19 @@
 #include "core/numbers/time_key.h"
 
 gw_status gw_seed_times_of(struct gw_client *client, const struct gw_edge_rule *rules, uint32_t first, uint32_t count,
-			   uint32_t *uses)
+			   struct gw_seed_times *out)
 {
-	*uses = 0;
+	out->uses = out->ends = 0;
 	for (uint32_t i = 0; rules && i < count; i++) {
 		const struct gw_edge_columns *columns;
 		gw_status status = gw_edge_columns_find(client, first + i, &rules[i], &columns);
 		if (status != GW_OK)
 			return status;
-		if (columns && columns->sampling.kind->valued)
-			*uses |= 1u << gw_time_is_real(columns->sampling.forms[GW_COLUMN_TIME].dtype);
+		if (!columns || !columns->sampling.kind->valued)
+			continue;
+		uint32_t bit = 1u << gw_time_is_real(columns->sampling.forms[GW_COLUMN_TIME].dtype);
+		out->uses |= bit;
+		out->ends |= columns->sampling.forms[GW_COLUMN_END].entry_bytes ? bit : 0;
 	}
 	return GW_OK;
 }
@@ -27,6 +30,22 @@ static struct gw_time time_at(bool real, const void *times, uint64_t at)
 	struct gw_time time = {.is_real = real};
 	memcpy(&time.value, (const uint8_t *)times + at * sizeof(time.value), sizeof(time.value));
 	return time;
+}
+
+/* A draw before a time asks whether an edge ends after it, and knows only the last time of the column before it. */
+static gw_status check_exact(const struct gw_seed_times *times, const struct gw_seeds *list)
+{
+	for (uint64_t i = 0; times->strict && i < list->count; i++) {
+		const struct gw_time time = time_at(times->real, list->times, i);
+		for (uint32_t real = 0; real < 2; real++) {
+			if (times->ends & 1u << real && !gw_time_is_exact(real, &time))
+				return gw_fail(GW_UNSUPPORTED,
+					       "the time of the seed at position %llu is none that the edges can have: "
+					       "with ends, strict times must be such times",
+					       (unsigned long long)i);
+		}
+	}
+	return GW_OK;
 }
 
 static gw_status check_time_numbers(const void *times, uint64_t count)
@@ -60,10 +79,13 @@ gw_status gw_seed_times_check(const struct gw_seed_times *times, const struct gw
 	if (times->uses && most > GW_GROUPS_MAX)
 		return gw_fail(GW_LIMIT, "%llu seeds, ends and negatives with times in one batch: at most %u",
 			       (unsigned long long)most, GW_GROUPS_MAX);
-	for (uint32_t i = 0; times->real && i < list_count && status == GW_OK; i++) {
-		status = check_time_numbers(lists[i].times, lists[i].count);
-		if (status == GW_OK)
+	for (uint32_t i = 0; i < list_count && status == GW_OK; i++) {
+		if (times->real)
+			status = check_time_numbers(lists[i].times, lists[i].count);
+		if (status == GW_OK && times->real)
 			status = check_time_numbers(lists[i].times_from, lists[i].count);
+		if (status == GW_OK && times->ends)
+			status = check_exact(times, &lists[i]);
 	}
 	return status;
 }
@@ -91,7 +113,8 @@ static void set_ranges(struct gw_seed_groups *groups, const struct gw_seed_times
 		from[0] = INT64_MAX;
 		until[0] = INT64_MIN;
 	}
-	groups->tables[real] = (struct gw_groups){.count = group ? (uint32_t)group : 1, .from = from, .until = until};
+	groups->tables[real] = (struct gw_groups){
+		.count = group ? (uint32_t)group : 1, .from = from, .until = until, .strict_ends = times->strict};
 }
 
 gw_status gw_seed_groups_set(struct gw_seed_groups *groups, const struct gw_seed_times *times,

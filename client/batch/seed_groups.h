@@ -13,9 +13,10 @@
 
 /* How the times of seeds are given, and what is drawn with them. */
 struct gw_seed_times {
-	bool real;     /* they are double; else int64_t */
-	bool strict;   /* a seed sees the edges before its time */
-	uint32_t uses; /* bit gw_time_is_real() for each form of the columns that draws use; 0: no draw has times */
+	bool real;   /* they are double; else int64_t */
+	bool strict; /* a seed sees the edges before its time */
+	/* Bits gw_time_is_real() of the columns that draws use: of times, and of ends. 0: no draw has times. */
+	uint32_t uses, ends;
 };
 
 /* Reused from batch to batch. */
@@ -26,9 +27,9 @@ struct gw_seed_groups {
 	struct gw_groups tables[2]; /* by gw_time_is_real() of the column; without times both are empty */
 };
 
-/* The uses of times by rules [num_etypes], or of one edge type. */
+/* Sets the uses of times by the rules of `count` edge types, from type `first` on. */
 gw_status gw_seed_times_of(struct gw_client *client, const struct gw_edge_rule *rules, uint32_t first, uint32_t count,
-			   uint32_t *uses);
+			   struct gw_seed_times *out);
 
 /* Checks lists of seeds: all of them have times if a draw needs them, and none has any else. most: seeds of a batch.
  * what: the name of the lists' ids, for error texts. GW_INVALID: also if a time is not a number; GW_LIMIT: more groups

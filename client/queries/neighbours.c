@@ -302,7 +302,7 @@ static gw_status list_call_take_times(struct list_call *call, const struct gw_ne
 	call->time_form = (struct gw_seed_times){.real = spec->real_times, .strict = spec->strict_times};
 	call->times[0] = spec->times;
 	call->times[1] = spec->times_from;
-	gw_status status = gw_seed_times_of(call->ticket.client, &spec->rule, spec->etype, 1, &call->time_form.uses);
+	gw_status status = gw_seed_times_of(call->ticket.client, &spec->rule, spec->etype, 1, &call->time_form);
 	return status == GW_OK ? gw_seed_times_check(&call->time_form, &list, 1, 0) : status;
 }
 
