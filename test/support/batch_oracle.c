@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "core/graph/book.h"
 #include "core/numbers/rng.h"
 #include "sampler/negatives.h"
 #include "sampler/pick.h"
@@ -136,21 +137,72 @@ uint64_t batch_oracle_blocks(const struct batch_oracle *oracle)
 	return dropped;
 }
 
+/* --- Nodes that exist. --- */
+
+struct born {
+	uint32_t part;
+	double time;
+	uint64_t node;
+};
+
+static int by_part_and_time(const void *a, const void *b)
+{
+	const struct born *x = a, *y = b;
+	if (x->part != y->part)
+		return x->part < y->part ? -1 : 1;
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	return x->node < y->node ? -1 : 1;
+}
+
+uint64_t batch_oracle_existing(const struct gw_fixture *fixture, uint32_t ntype, double time, uint64_t *nodes)
+{
+	const struct gw_node_type *type = &fixture->schema->ntypes[ntype];
+	struct born *all = malloc(type->count * sizeof(*all));
+	uint64_t n = 0;
+	assert_non_null(all);
+	for (uint64_t i = 0; i < type->count; i++) {
+		const uint32_t part = gw_book_owner(type->starts, fixture->schema->num_parts, i);
+		all[n] = (struct born){part, gw_fixture_born(fixture, ntype, i), i};
+		n += all[n].time <= time;
+	}
+	qsort(all, n, sizeof(*all), by_part_and_time);
+	for (uint64_t i = 0; i < n; i++)
+		nodes[i] = all[i].node;
+	free(all);
+	return n;
+}
+
+static double time_of_seed(const struct batch_oracle *oracle, uint64_t at)
+{
+	const void *times = oracle->batch->seed_times;
+	assert_non_null(times);
+	return oracle->spec->real_times ? ((const double *)times)[at] : (double)((const int64_t *)times)[at];
+}
+
 /* The negative that the definition gives: the first attempt that is no edge, or the last one. */
 static uint64_t draw_by_definition(const struct batch_oracle *oracle, uint32_t seed_type, uint64_t slot, uint64_t j,
 				   uint64_t *true_edges)
 {
+	static uint64_t existing[65536];
 	const struct gw_edge_seeds *seeds = &oracle->spec->edges[seed_type];
+	const struct gw_edge_batch *ends = &oracle->batch->edges[seed_type];
 	const struct gw_edge_type *type = type_of(oracle, seeds->etype);
 	const struct gw_fixture_edges *edges = &oracle->fixture->edges[seeds->etype];
 	bool of_src = seeds->negatives == GW_NEGATIVES_SRC;
-	uint64_t bound = seeds->negative_ids ? seeds->negative_id_count
-					     : oracle->fixture->schema->ntypes[of_src ? type->src : type->dst].count;
+	uint32_t drawn = of_src ? type->src : type->dst;
+	uint64_t bound = seeds->negative_ids ? seeds->negative_id_count : oracle->fixture->schema->ntypes[drawn].count;
 	uint64_t key = gw_draw_key(oracle->seed, oracle->stream, GW_DRAW_NEGATIVE, 0, seeds->etype);
-	uint64_t edge = (uint64_t)oracle->batch->edges[seed_type].ids[slot], node = 0;
+	uint64_t edge = (uint64_t)ends->ids[slot], node = 0;
+	if (seeds->exist_time)
+		bound = batch_oracle_existing(oracle->fixture, drawn,
+					      time_of_seed(oracle, (uint64_t)(ends->ids - oracle->batch->seeds) + slot),
+					      existing);
 	for (uint32_t attempt = 0; attempt < GW_NEGATIVE_ATTEMPTS; attempt++) {
 		node = gw_negative_draw(key, slot, j, attempt, bound);
-		node = seeds->negative_ids ? (uint64_t)seeds->negative_ids[node] : node;
+		node = seeds->negative_ids ? (uint64_t)seeds->negative_ids[node]
+		       : seeds->exist_time ? existing[node]
+					   : node;
 		if (!seeds->no_true_edges ||
 		    !has_edge(edges, of_src ? node : edges->src[edge], of_src ? edges->dst[edge] : node))
 			return node;

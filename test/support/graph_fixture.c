@@ -14,6 +14,7 @@
 #include "core/graph/alias.h"
 #include "core/graph/csc.h"
 #include "core/graph/id_index.h"
+#include "core/graph/times.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/rng.h"
 #include "test/support/scratch.h"
@@ -203,6 +204,53 @@ static gw_status write_orig_ids(struct gw_writer *writer, uint32_t part, const c
 	return status;
 }
 
+static bool has_times;
+
+void gw_fixture_give_times(bool give)
+{
+	has_times = give;
+}
+
+double gw_fixture_born(const struct gw_fixture *fixture, uint32_t ntype, uint64_t id)
+{
+	const uint64_t count = fixture->schema->ntypes[ntype].count, place = (id * 37 + 11) % count;
+	if (place == 0)
+		return GW_FIXTURE_BORN_1;
+	if (place < 5)
+		return GW_FIXTURE_BORN_5 - 4 + (double)place;
+	return place < 51 ? GW_FIXTURE_BORN_51 - (double)(place % 3) : (double)(place * 7 % (GW_FIXTURE_BORN_ALL + 1));
+}
+
+static gw_status write_born(const struct gw_fixture *fixture, struct gw_writer *writer, uint32_t part, uint32_t ntype)
+{
+	const uint64_t *starts = fixture->schema->ntypes[ntype].starts;
+	uint64_t rows = span(starts, part);
+	int64_t *whole = gw_malloc(rows * sizeof(*whole));
+	double *real = gw_malloc(rows * sizeof(*real));
+	char key[64];
+	gw_status status = whole && real ? GW_OK : GW_NO_MEMORY;
+	for (uint64_t i = 0; i < rows && status == GW_OK; i++) {
+		real[i] = gw_fixture_born(fixture, ntype, starts[part] + i);
+		whole[i] = (int64_t)real[i];
+	}
+	snprintf(key, sizeof(key), "node/%s/born", ntype_names[ntype]);
+	if (status == GW_OK)
+		status = gw_writer_array(writer, part, key, ntype == 0 ? GW_INT64 : GW_FLOAT64, 1, &rows,
+					 ntype == 0 ? (const void *)whole : real);
+	gw_free(whole);
+	gw_free(real);
+	return status;
+}
+
+/* Made of the times of all parts. */
+static gw_status write_times(struct gw_writer *writer)
+{
+	static const struct gw_time_index indexes[] = {{0, "born"}, {1, "born"}};
+	uint64_t bytes = 0;
+	gw_writer_set_minor(writer, GW_FORMAT_MINOR_TIMES);
+	return gw_times_write(writer, indexes, 2, 1, &bytes);
+}
+
 static gw_status write_nodes(const struct gw_fixture *fixture, struct gw_writer *writer, uint32_t part)
 {
 	const struct gw_node_type *types = fixture->schema->ntypes;
@@ -221,6 +269,8 @@ static gw_status write_nodes(const struct gw_fixture *fixture, struct gw_writer 
 		status = write_feature(writer, part, "node/author/q", GW_INT8_ROW, types[1].starts, 2, 12, 0);
 	if (status == GW_OK)
 		status = write_feature(writer, part, "node/venue/x", GW_UINT16, types[2].starts, 1, 0, 0);
+	for (uint32_t t = 0; has_times && t < 2 && status == GW_OK; t++)
+		status = write_born(fixture, writer, part, t);
 	return status;
 }
 
@@ -364,6 +414,8 @@ static void fixture_write(const struct gw_fixture *fixture, bool index)
 	if (gw_fixture_fill(fixture, writer) != GW_OK)
 		fail_msg("%s", gw_last_error());
 	if (index && gw_id_index_write(writer, 1, 0) != GW_OK)
+		fail_msg("%s", gw_last_error());
+	if (has_times && write_times(writer) != GW_OK)
 		fail_msg("%s", gw_last_error());
 	if (gw_writer_commit(writer, NULL) != GW_OK)
 		fail_msg("%s", gw_last_error());
