@@ -254,49 +254,36 @@ static void negatives_drawn(struct gw_edge_seeds_op *op, gw_status status)
 		seeds_end(op, status);
 }
 
-static void existing_found(struct gw_existing *existing, gw_status status)
+static void existing_drawn(struct gw_existing *existing, gw_status status)
 {
 	struct gw_edge_seeds_op *op = existing->owner;
-	const uint32_t *pending = op->pending.data;
-	const int64_t *nodes = existing->nodes.data;
-	int64_t *negatives = op->negatives.data;
-	for (uint64_t i = 0; i < op->pending_count && status == GW_OK; i++)
-		negatives[pending[i]] = nodes[i];
-	negatives_drawn(op, status);
-}
-
-static gw_status fail_nothing_exists(const struct gw_edge_seeds_op *op, uint64_t slot)
-{
 	char time[32];
+	uint64_t slot = existing->slot;
+	if (status == GW_OK || slot == UINT64_MAX) {
+		negatives_drawn(op, status);
+		return;
+	}
 	if (op->real_times)
 		snprintf(time, sizeof(time), "%.17g", ((const double *)op->times)[slot]);
 	else
 		snprintf(time, sizeof(time), "%lld", (long long)((const int64_t *)op->times)[slot]);
-	const struct gw_client *client = op->asked.engine->client;
-	return gw_fail(GW_NOT_FOUND,
-		       "%s %lld of %s, seed %llu of the batch, has the time %s: no node of %s exists at it by the time "
-		       "\"%s\", to be its negative",
-		       op->spec.src ? "pair" : "edge", (long long)op->ids[slot], client->etypes[op->spec.etype].name,
-		       (unsigned long long)slot, time, client->ntypes[op->exist->ntype].name, op->exist->name);
+	seeds_end(op,
+		  gw_context(status, "a negative for %s %lld of %s, seed %llu of the batch, time %s",
+			     op->spec.src ? "pair" : "edge", (long long)op->ids[slot],
+			     op->asked.engine->client->etypes[op->spec.etype].name, (unsigned long long)slot, time));
 }
 
 static void draw_existing(struct gw_edge_seeds_op *op)
 {
-	const uint32_t *pending = op->pending.data;
-	int64_t *entries = gw_existing_ask(&op->existing, op->pending_count);
-	for (uint64_t i = 0; i < op->pending_count && entries; i++) {
-		uint64_t slot = pending[i] / op->spec.negatives_each, total = gw_existing_total(&op->existing, slot);
-		if (total == 0) {
-			seeds_end(op, fail_nothing_exists(op, slot));
-			return;
-		}
-		entries[i] = gw_existing_entry(&op->existing, slot, negative_draw(op, pending[i], total));
-	}
-	op->existing.done = existing_found;
-	if (entries)
-		gw_existing_find(&op->existing);
-	else
-		seeds_end(op, GW_NO_MEMORY);
+	struct gw_existing *existing = &op->existing;
+	existing->done = existing_drawn;
+	existing->numbers = op->pending.data;
+	existing->count = op->pending_count;
+	existing->negatives = op->negatives.data;
+	existing->key = op->key;
+	existing->each = op->spec.negatives_each;
+	existing->attempt = op->attempt;
+	gw_existing_draw(existing);
 }
 
 /* Draws the negatives that are pending. */

@@ -1,275 +1,197 @@
-/* See existing.h. Fails as gathers do, and if memory runs out. */
+/* See existing.h. Fails as time_counts.h and living.h do. GW_NOT_FOUND: no node exists at a slot's time. */
 #include "client/batch/existing.h"
 
 #include <string.h>
 
-#include "core/graph/book.h"
-#include "core/graph/part.h"
-#include "core/numbers/sort.h"
-#include "core/numbers/time_key.h"
+#include "sampler/negatives.h"
 
-#define ROUND_ENTRIES 65536u     /* keys of a round, unless it has more segments than that */
-#define NEVER         UINT32_MAX /* the number of a time that is before every time of the column */
-
-static uint32_t existing_parts(const struct gw_existing *op)
-{
-	return op->engine->client->meta->num_parts;
-}
+#define FIRST_TRIES 4u         /* with one draw and three; all others come at once */
+#define CANDIDATES  (1u << 20) /* of a round, unless more negatives wait */
 
 gw_status gw_existing_init(struct gw_existing *op, struct gw_engine *engine)
 {
 	memset(op, 0, sizeof(*op));
-	op->engine = engine;
-	return gw_gather_op_init(&op->gather, engine);
+	return gw_time_counts_init(&op->counts, engine);
 }
 
 void gw_existing_free(struct gw_existing *op)
 {
-	struct gw_vec *vecs[] = {&op->nodes,       &op->of,          &op->keys,    &op->before,
-				 &op->segments[0], &op->segments[1], &op->sorting, &op->entries};
-	for (size_t i = 0; i < sizeof(vecs) / sizeof(vecs[0]); i++)
-		gw_vec_free(vecs[i]);
-	gw_recv_buffer_free(&op->received);
-	gw_gather_op_free(&op->gather);
+	gw_time_counts_free(&op->counts);
+	gw_living_free(&op->living);
+	gw_vec_free(&op->waiting);
 }
 
 void gw_existing_cancel(struct gw_existing *op)
 {
-	if (gw_gather_op_is_open(&op->gather))
-		gw_gather_op_cancel(&op->gather);
-}
-
-static void gather_entries(struct gw_existing *op, const struct gw_rows *rows, bool unique,
-			   void (*done)(struct gw_gather_op *gather, gw_status status))
-{
-	gw_status status = gw_recv_buffer_reserve(&op->received, &op->engine->slab, op->n * rows->row_bytes);
-	if (status != GW_OK) {
-		op->done(op, status);
-		return;
-	}
-	op->gather.done = done;
-	op->gather.owner = op;
-	gw_gather_op_start(&op->gather, op->job, rows, op->entries.data, op->n, op->received.buffer, op->received.data,
-			   unique);
-}
-
-/* --- Counting. --- */
-
-static void count_round(struct gw_existing *op);
-
-static void take_count(struct gw_existing *op, const struct gw_time_segment *segment)
-{
-	uint64_t *before = op->before.data;
-	for (uint32_t i = 0; i < segment->count; i++)
-		before[(uint64_t)(segment->first + i) * (existing_parts(op) + 1) + segment->part + 1] = segment->low;
-}
-
-/* Segments without entries are answers. Returns how many of these segments stay. */
-static uint32_t keep_open(struct gw_existing *op, struct gw_time_segment *segments, uint32_t count)
-{
-	uint32_t kept = 0;
-	for (uint32_t i = 0; i < count; i++) {
-		if (segments[i].low == segments[i].high)
-			take_count(op, &segments[i]);
-		else
-			segments[kept++] = segments[i];
-	}
-	return kept;
-}
-
-static gw_status split_segments(struct gw_existing *op)
-{
-	const struct gw_time_segment *segments = op->segments[0].data;
-	const int64_t *keys = (const int64_t *)(const void *)op->received.data;
-	uint64_t room = 0, made = 0;
-	for (uint64_t i = 0; i < op->segment_count; i++) {
-		uint32_t most = gw_time_entries(&segments[i], op->most) + 1;
-		room += segments[i].count < most ? segments[i].count : most;
-	}
-	if (gw_vec_reserve(&op->segments[1], room * sizeof(*segments)) != GW_OK)
-		return GW_NO_MEMORY;
-	struct gw_time_segment *next = op->segments[1].data;
-	for (uint64_t i = 0; i < op->segment_count; i++) {
-		uint32_t n = gw_time_entries(&segments[i], op->most);
-		uint32_t split = gw_time_split(&segments[i], op->keys.data, keys, n, next + made);
-		if (split == 0)
-			return gw_fail(GW_PROTOCOL, "part %u: the index of the times \"%s\" of %s is not in order",
-				       segments[i].part, op->times->name,
-				       op->engine->client->ntypes[op->times->ntype].name);
-		made += keep_open(op, next + made, split);
-		keys += n;
-	}
-	struct gw_vec swapped = op->segments[0];
-	op->segments[0] = op->segments[1];
-	op->segments[1] = swapped;
-	op->segment_count = made;
-	return GW_OK;
-}
-
-static void keys_read(struct gw_gather_op *gather, gw_status status)
-{
-	struct gw_existing *op = gather->owner;
-	if (status == GW_OK)
-		status = split_segments(op);
-	if (status == GW_OK)
-		count_round(op);
+	if (op->living.open)
+		gw_living_cancel(&op->living);
 	else
-		op->done(op, status);
+		gw_time_counts_cancel(&op->counts);
 }
 
-static void count_end(struct gw_existing *op)
+static void slots_counted(struct gw_time_counts *counts, gw_status status)
 {
-	uint32_t parts = existing_parts(op);
-	uint64_t *before = op->before.data;
-	for (uint64_t i = 0; i < op->time_count; i++, before += parts + 1) {
-		before[0] = 0;
-		for (uint32_t p = 0; p < parts; p++)
-			before[p + 1] += before[p];
-	}
-	op->done(op, GW_OK);
-}
-
-static void count_round(struct gw_existing *op)
-{
-	const uint64_t *starts = op->times->keys.starts;
-	const struct gw_time_segment *segments = op->segments[0].data;
-	if (op->segment_count == 0) {
-		count_end(op);
-		return;
-	}
-	uint64_t share = ROUND_ENTRIES / op->segment_count;
-	op->most = share > GW_TIME_ENTRIES_MAX ? GW_TIME_ENTRIES_MAX : share > 0 ? (uint32_t)share : 1;
-	op->n = 0;
-	for (uint64_t i = 0; i < op->segment_count; i++)
-		op->n += gw_time_entries(&segments[i], op->most);
-	if (gw_vec_reserve(&op->entries, op->n * sizeof(int64_t)) != GW_OK) {
-		op->done(op, GW_NO_MEMORY);
-		return;
-	}
-	int64_t *entries = op->entries.data;
-	for (uint64_t i = 0; i < op->segment_count; i++) {
-		uint32_t n = gw_time_entries(&segments[i], op->most);
-		for (uint32_t k = 0; k < n; k++)
-			*entries++ = (int64_t)(starts[segments[i].part] + gw_time_entry(&segments[i], n, k));
-	}
-	gather_entries(op, &op->times->keys, true, keys_read);
-}
-
-/* The times as keys, ascending, each once. */
-static gw_status sort_times_once(struct gw_existing *op, bool real, const void *at, uint64_t n)
-{
-	if (gw_vec_reserve(&op->of, 2 * n * sizeof(uint32_t)) != GW_OK ||
-	    gw_vec_reserve(&op->keys, n * sizeof(uint64_t)) != GW_OK)
-		return GW_NO_MEMORY;
-	uint32_t *of = op->of.data, *sorted = of + n;
-	uint64_t *keys = op->keys.data, count = 0;
-	for (uint64_t i = 0; i < n; i++) {
-		struct gw_time time = {.is_real = real};
-		memcpy(&time.value, (const uint8_t *)at + i * sizeof(time.value), sizeof(time.value));
-		const struct gw_time_range range = gw_time_range_of(op->times->real, NULL, &time, false);
-		of[i] = NEVER;
-		if (range.from > range.until)
-			continue;
-		sorted[count] = (uint32_t)i;
-		keys[count++] = (uint64_t)range.until ^ 1ull << 63;
-	}
-	gw_status status = gw_sort_rows(keys, sorted, count, &op->sorting);
-	uint32_t times = 0;
-	for (uint64_t i = 0; i < count && status == GW_OK; i++) {
-		uint64_t key = keys[i] ^ 1ull << 63;
-		if (times == 0 || key != keys[times - 1])
-			keys[times++] = key;
-		of[sorted[i]] = times - 1;
-	}
-	op->time_count = times;
-	return status;
-}
-
-static gw_status count_begin(struct gw_existing *op, bool real, const void *at, uint64_t n)
-{
-	uint32_t parts = existing_parts(op);
-	const uint64_t *starts = op->times->keys.starts;
-	gw_status status = sort_times_once(op, real, at, n);
-	if (status == GW_OK)
-		status = gw_vec_reserve(&op->before, op->time_count * (parts + 1ull) * sizeof(uint64_t));
-	if (status == GW_OK)
-		status = gw_vec_reserve(&op->segments[0], parts * sizeof(struct gw_time_segment));
-	struct gw_time_segment *segments = op->segments[0].data;
-	op->segment_count = 0;
-	for (uint32_t p = 0; p < parts && op->time_count > 0 && status == GW_OK; p++) {
-		segments[op->segment_count] = gw_time_segment_begin(p, op->time_count, starts[p + 1] - starts[p]);
-		op->segment_count += keep_open(op, &segments[op->segment_count], 1);
-	}
-	return status;
+	struct gw_existing *op = counts->owner;
+	op->done(op, status);
 }
 
 void gw_existing_count(struct gw_existing *op, struct gw_job *job, const struct gw_node_times *times, bool real,
 		       const void *at, uint64_t n)
 {
-	op->job = job;
-	op->times = times;
-	gw_status status = count_begin(op, real, at, n);
-	if (status == GW_OK)
-		count_round(op);
-	else
+	op->counts.done = slots_counted;
+	op->counts.owner = op;
+	gw_time_counts_start(&op->counts, job, times, real, at, n);
+}
+
+/* --- Draws. --- */
+
+static gw_status fail_nothing(struct gw_existing *op, uint32_t number)
+{
+	const struct gw_node_times *times = op->counts.times;
+	op->slot = number / op->each;
+	return gw_fail(GW_NOT_FOUND, "no node of %s exists at this time by its \"%s\"%s%s%s",
+		       op->counts.engine->client->ntypes[times->ntype].name, times->name, times->end ? " and \"" : "",
+		       times->end ? times->end : "", times->end ? "\"" : "");
+}
+
+/* Draw `try` of this attempt. Nodes without ends take one draw each attempt. */
+static uint64_t draw_number(const struct gw_existing *op, uint32_t number, uint32_t try, uint64_t bound)
+{
+	uint32_t draws = op->counts.times->end ? GW_EXISTING_TRIES + 1 : 1;
+	return gw_negative_draw(op->key, number / op->each, number % op->each, op->attempt * draws + try, bound);
+}
+
+/* --- The exact pass. --- */
+
+static void living_found(struct gw_living *living, gw_status status)
+{
+	struct gw_existing *op = living->owner;
+	const struct gw_living_question *questions = living->questions.data;
+	const uint32_t *waiting = op->waiting.data;
+	for (uint64_t i = 0; i < op->waiting_count && status == GW_OK; i++)
+		op->negatives[waiting[i]] = questions[i].node;
+	op->done(op, status);
+}
+
+static void living_counted(struct gw_living *living, gw_status status)
+{
+	struct gw_existing *op = living->owner;
+	struct gw_living_question *questions = living->questions.data;
+	const uint32_t *waiting = op->waiting.data;
+	for (uint64_t i = 0; i < op->waiting_count && status == GW_OK; i++) {
+		uint64_t total = gw_living_total(living, i);
+		if (total == 0)
+			status = fail_nothing(op, waiting[i]);
+		else
+			questions[i].number = draw_number(op, waiting[i], GW_EXISTING_TRIES, total);
+	}
+	if (status != GW_OK) {
 		op->done(op, status);
+		return;
+	}
+	living->done = living_found;
+	gw_living_find(living);
 }
 
-/* --- Finding. --- */
-
-static const uint64_t *parts_before(const struct gw_existing *op, uint64_t i)
+static void draw_living(struct gw_existing *op)
 {
-	uint32_t time = ((const uint32_t *)op->of.data)[i];
-	return time == NEVER ? NULL : (const uint64_t *)op->before.data + (uint64_t)time * (existing_parts(op) + 1);
+	struct gw_living *living = &op->living;
+	const uint32_t *waiting = op->waiting.data;
+	gw_status status = gw_vec_reserve(&living->questions, op->waiting_count * sizeof(struct gw_living_question));
+	if (status != GW_OK) {
+		op->done(op, status);
+		return;
+	}
+	struct gw_living_question *questions = living->questions.data;
+	for (uint64_t i = 0; i < op->waiting_count; i++)
+		questions[i].time = gw_time_counts_time(&op->counts, waiting[i] / op->each);
+	living->n = op->waiting_count;
+	living->done = living_counted;
+	living->owner = op;
+	gw_living_count(living, &op->counts);
 }
 
-uint64_t gw_existing_total(const struct gw_existing *op, uint64_t i)
+/* --- Tries. --- */
+
+static void draw_round(struct gw_existing *op);
+
+/* Takes the first of a negative's draws that lives. False: none does. */
+static bool take_living(struct gw_existing *op, uint64_t i, uint32_t number)
 {
-	const uint64_t *before = parts_before(op, i);
-	return before ? before[existing_parts(op)] : 0;
+	const int64_t *nodes = op->counts.nodes.data, *ends = op->counts.ends.data;
+	uint32_t time = gw_time_counts_time(&op->counts, number / op->each);
+	for (uint64_t k = i * op->width; k < (i + 1) * op->width; k++) {
+		if (op->counts.times->end && !gw_time_counts_lives(&op->counts, time, ends[k]))
+			continue;
+		op->negatives[number] = nodes[k];
+		return true;
+	}
+	return false;
 }
 
-int64_t *gw_existing_ask(struct gw_existing *op, uint64_t n)
+static void tries_found(struct gw_time_counts *counts, gw_status status)
 {
-	op->n = n;
-	return gw_vec_reserve(&op->entries, n * sizeof(int64_t)) == GW_OK ? op->entries.data : NULL;
+	struct gw_existing *op = counts->owner;
+	uint32_t *waiting = op->waiting.data;
+	uint64_t left = 0;
+	for (uint64_t i = 0; i < op->waiting_count && status == GW_OK; i++) {
+		if (!take_living(op, i, waiting[i]))
+			waiting[left++] = waiting[i];
+	}
+	op->waiting_count = left;
+	op->tries += op->width;
+	if (status != GW_OK || left == 0)
+		op->done(op, status);
+	else if (op->tries < GW_EXISTING_TRIES)
+		draw_round(op);
+	else
+		draw_living(op);
 }
 
-int64_t gw_existing_entry(const struct gw_existing *op, uint64_t i, uint64_t number)
+static gw_status ask_round(struct gw_existing *op)
 {
-	const uint64_t *before = parts_before(op, i);
-	uint32_t part = gw_book_owner(before, existing_parts(op), number);
-	return (int64_t)(op->times->nodes.starts[part] + number - before[part]);
-}
-
-static gw_status take_nodes(struct gw_existing *op)
-{
-	const struct gw_rows *rows = &op->times->nodes;
-	const int64_t *entries = op->entries.data;
-	if (gw_vec_reserve(&op->nodes, op->n * sizeof(int64_t)) != GW_OK)
+	const uint32_t *waiting = op->waiting.data, parts = op->counts.engine->client->meta->num_parts;
+	int64_t *entries = gw_time_counts_ask(&op->counts, op->waiting_count * op->width);
+	if (!entries)
 		return GW_NO_MEMORY;
-	int64_t *nodes = op->nodes.data;
-	for (uint64_t i = 0; i < op->n; i++) {
-		uint64_t row = gw_load_id(op->received.data, (uint8_t)rows->row_bytes, i);
-		uint32_t part = gw_book_owner(rows->starts, existing_parts(op), (uint64_t)entries[i]);
-		if (row >= rows->starts[part + 1] - rows->starts[part])
-			return gw_fail(GW_PROTOCOL,
-				       "part %u: the index of the times \"%s\" of %s names row %llu of %llu", part,
-				       op->times->name, op->engine->client->ntypes[op->times->ntype].name,
-				       (unsigned long long)row,
-				       (unsigned long long)(rows->starts[part + 1] - rows->starts[part]));
-		nodes[i] = (int64_t)(rows->starts[part] + row);
+	for (uint64_t i = 0; i < op->waiting_count; i++) {
+		uint32_t time = gw_time_counts_time(&op->counts, waiting[i] / op->each);
+		uint64_t total = time == GW_TIME_NEVER ? 0 : gw_time_counts_before(&op->counts, time)[parts];
+		if (total == 0)
+			return fail_nothing(op, waiting[i]);
+		for (uint32_t k = 0; k < op->width; k++)
+			*entries++ = gw_time_counts_entry(&op->counts, time,
+							  draw_number(op, waiting[i], op->tries + k, total));
 	}
 	return GW_OK;
 }
 
-static void nodes_read(struct gw_gather_op *gather, gw_status status)
+static void draw_round(struct gw_existing *op)
 {
-	struct gw_existing *op = gather->owner;
-	op->done(op, status == GW_OK ? take_nodes(op) : status);
+	uint32_t end = op->tries == 0 ? 1 : op->tries < FIRST_TRIES ? FIRST_TRIES : GW_EXISTING_TRIES;
+	uint64_t most = CANDIDATES / op->waiting_count;
+	op->width = end - op->tries;
+	if (op->width > most)
+		op->width = most > 0 ? (uint32_t)most : 1;
+	gw_status status = ask_round(op);
+	if (status != GW_OK) {
+		op->done(op, status);
+		return;
+	}
+	op->counts.done = tries_found;
+	op->counts.owner = op;
+	gw_time_counts_find(&op->counts);
 }
 
-void gw_existing_find(struct gw_existing *op)
+void gw_existing_draw(struct gw_existing *op)
 {
-	gather_entries(op, &op->times->nodes, false, nodes_read);
+	if (gw_vec_reserve(&op->waiting, op->count * sizeof(uint32_t)) != GW_OK) {
+		op->done(op, GW_NO_MEMORY);
+		return;
+	}
+	memcpy(op->waiting.data, op->numbers, op->count * sizeof(uint32_t));
+	op->waiting_count = op->count;
+	op->slot = UINT64_MAX;
+	op->tries = 0;
+	draw_round(op);
 }

@@ -1,62 +1,50 @@
-/* The nodes that exist at a time: counts them, and finds them by number. A node exists from its time on.
+/* Negatives among the nodes that exist at the times of their edges, and have not ended at them.
  *
- *   times -> sorted, each once -> segments of each part's index (sampler/time_search.h)
- *         -> a gather of keys -> shorter segments ... -> counts: the nodes of each part that exist at each time
- *   time, number -> entry of the index of a part -> a gather of entries -> nodes
+ *   times of the edges -> how many nodes exist at each (time_counts.h)
+ *   negatives of an attempt -> a draw for each below that number -> nodes -> done
+ *     [nodes have ends] -> 1, 3, then 16 draws for each -> the first node that lives
+ *                       -> [none does] how many live at its time -> a draw below that number -> nodes (living.h) ->
+ * done
  *
- * The nodes of a time are numbered part by part, in a part by their times, equal times by row. Each gather is one round
- * of reads from all parts; where this process can address an index, a gather copies from it (client/rows/gather.h).
+ * A negative depends on its key, the edge's slot, its number j, the attempt, and the graph with its parts: all nodes
+ * that exist are equally likely, and nodes are numbered part by part.
  */
 #ifndef GW_CLIENT_BATCH_EXISTING_H
 #define GW_CLIENT_BATCH_EXISTING_H
 
-#include "client/batch/node_times.h"
-#include "client/rows/gather.h"
-#include "sampler/time_search.h"
+#include "client/batch/living.h"
 
-/* Reused from call to call; allocates only to grow. Belongs to the jobs of one engine. */
+#define GW_EXISTING_TRIES 20u /* draws for a node that lives; the next draw is for the exact pass */
+
+/* Reused from batch to batch. */
 struct gw_existing {
 	/* Called once for each start, in the engine, perhaps before it returns. The error text is set on failure. */
 	void (*done)(struct gw_existing *op, gw_status status);
 	void *owner;
-	/* Results of gw_existing_find: int64_t [n]. */
-	struct gw_vec nodes;
+	/* What is drawn, [count] of it: numbers of negatives, slot * each + j; by the negatives' numbers: nodes. */
+	const uint32_t *numbers;
+	uint64_t count;
+	int64_t *negatives;
+	uint64_t key;
+	uint32_t each, attempt;
+	uint64_t slot; /* at whose time no node exists: GW_NOT_FOUND; UINT64_MAX: of another failure */
 	/* Private: */
-	struct gw_engine *engine;
-	struct gw_job *job;
-	const struct gw_node_times *times;
-	struct gw_vec of;     /* uint32_t: for each question, the number of its time among the times */
-	struct gw_vec keys;   /* int64_t: of the times, ascending */
-	struct gw_vec before; /* uint64_t [times][num_parts + 1]: nodes in the parts before this one */
-	uint32_t time_count;
-	struct gw_vec segments[2], sorting; /* struct gw_time_segment: of this round, of the next */
-	uint64_t segment_count;
-	uint32_t most;         /* entries of a long segment in this round */
-	struct gw_vec entries; /* int64_t: rows of the index */
-	uint64_t n;
-	struct gw_recv_buffer received;
-	struct gw_gather_op gather;
+	struct gw_time_counts counts;
+	struct gw_living living;
+	struct gw_vec waiting; /* uint32_t: the numbers without a node */
+	uint64_t waiting_count;
+	uint32_t tries, width; /* draws so far, and of this round */
 };
 
 gw_status gw_existing_init(struct gw_existing *op, struct gw_engine *engine);
 void gw_existing_free(struct gw_existing *op);
 
-/* Counts the nodes that exist at each of n times, which are int64_t or double (real). GW_PROTOCOL: a part's index is
- * not in order. */
+/* Counts the nodes that exist at the time of each of n slots. */
 void gw_existing_count(struct gw_existing *op, struct gw_job *job, const struct gw_node_times *times, bool real,
 		       const void *at, uint64_t n);
-
-/* After a count: how many nodes exist at time i. */
-uint64_t gw_existing_total(const struct gw_existing *op, uint64_t i);
-
-/* After a count: makes room for the questions of gw_existing_find, [n]; NULL: no memory. */
-int64_t *gw_existing_ask(struct gw_existing *op, uint64_t n);
-/* The question for node `number` of those that exist at time i. */
-int64_t gw_existing_entry(const struct gw_existing *op, uint64_t i, uint64_t number);
-/* Finds the nodes of the questions. GW_PROTOCOL: an index names a row that the part does not have. */
-void gw_existing_find(struct gw_existing *op);
-
-/* Makes the count or the find end soon, if one is open; `done` is still called. */
+/* After a count: draws negatives. */
+void gw_existing_draw(struct gw_existing *op);
+/* Makes what was started end soon, if it is open; `done` is still called. */
 void gw_existing_cancel(struct gw_existing *op);
 
 #endif

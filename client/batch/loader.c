@@ -244,7 +244,8 @@ static gw_status loader_take_edges(struct gw_loader *loader, const struct gw_sam
 		status = gw_node_times_find(loader->client, &edges[i], &times);
 		if (status != GW_OK)
 			return status;
-		edges[i].exist_time = times ? times->name : NULL; /* the name that the client keeps */
+		edges[i].exist_time = times ? times->name : NULL; /* the names that the client keeps */
+		edges[i].exist_end = times ? times->end : NULL;
 		if (!edges[i].negative_ids)
 			continue;
 		if (edges[i].negative_id_count)

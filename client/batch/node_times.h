@@ -12,10 +12,12 @@
 struct gw_node_times {
 	struct gw_node_times *next;
 	uint32_t ntype;
-	char *name;
-	bool real; /* the times are real numbers */
+	char *name, *end;     /* the features; end NULL: a node exists for ever */
+	bool real, real_ends; /* the times are real numbers; and the ends */
+	gw_dtype end_dtype;
 	/* Entry i of part p's index is row starts[p] + i of both: the key, and the node's row in the part. */
 	struct gw_rows keys, nodes;
+	struct gw_rows ends; /* by node */
 };
 
 /* Finds the times that the negatives of a spec need; *out is NULL if they need none. The client owns the result.

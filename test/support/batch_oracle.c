@@ -155,6 +155,16 @@ static int by_part_and_time(const void *a, const void *b)
 	return x->node < y->node ? -1 : 1;
 }
 
+uint64_t batch_oracle_living(const struct gw_fixture *fixture, uint32_t ntype, double time, uint64_t *nodes)
+{
+	uint64_t n = batch_oracle_existing(fixture, ntype, time, nodes), left = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		if (!(gw_fixture_gone(fixture, ntype, nodes[i]) <= time))
+			nodes[left++] = nodes[i];
+	}
+	return left;
+}
+
 uint64_t batch_oracle_existing(const struct gw_fixture *fixture, uint32_t ntype, double time, uint64_t *nodes)
 {
 	const struct gw_node_type *type = &fixture->schema->ntypes[ntype];
@@ -180,29 +190,44 @@ static double time_of_seed(const struct batch_oracle *oracle, uint64_t at)
 	return oracle->spec->real_times ? ((const double *)times)[at] : (double)((const int64_t *)times)[at];
 }
 
+/* The node that an attempt gives. */
+static uint64_t attempt_by_definition(const struct batch_oracle *oracle, uint32_t seed_type, uint64_t slot, uint64_t j,
+				      uint32_t attempt)
+{
+	static uint64_t existing[65536];
+	const struct gw_edge_seeds *seeds = &oracle->spec->edges[seed_type];
+	const struct gw_edge_type *type = type_of(oracle, seeds->etype);
+	const struct gw_fixture *fixture = oracle->fixture;
+	uint32_t drawn = seeds->negatives == GW_NEGATIVES_SRC ? type->src : type->dst;
+	uint64_t key = gw_draw_key(oracle->seed, oracle->stream, GW_DRAW_NEGATIVE, 0, seeds->etype);
+	if (seeds->negative_ids)
+		return (uint64_t)seeds->negative_ids[gw_negative_draw(key, slot, j, attempt, seeds->negative_id_count)];
+	if (!seeds->exist_time)
+		return gw_negative_draw(key, slot, j, attempt, fixture->schema->ntypes[drawn].count);
+	double time =
+		time_of_seed(oracle, (uint64_t)(oracle->batch->edges[seed_type].ids - oracle->batch->seeds) + slot);
+	uint64_t n = batch_oracle_existing(fixture, drawn, time, existing);
+	if (!seeds->exist_end)
+		return existing[gw_negative_draw(key, slot, j, attempt, n)];
+	for (uint32_t t = 0; t < 20; t++) {
+		uint64_t node = existing[gw_negative_draw(key, slot, j, 21 * attempt + t, n)];
+		if (!(gw_fixture_gone(fixture, drawn, node) <= time))
+			return node;
+	}
+	n = batch_oracle_living(fixture, drawn, time, existing);
+	return existing[gw_negative_draw(key, slot, j, 21 * attempt + 20, n)];
+}
+
 /* The negative that the definition gives: the first attempt that is no edge, or the last one. */
 static uint64_t draw_by_definition(const struct batch_oracle *oracle, uint32_t seed_type, uint64_t slot, uint64_t j,
 				   uint64_t *true_edges)
 {
-	static uint64_t existing[65536];
 	const struct gw_edge_seeds *seeds = &oracle->spec->edges[seed_type];
-	const struct gw_edge_batch *ends = &oracle->batch->edges[seed_type];
-	const struct gw_edge_type *type = type_of(oracle, seeds->etype);
 	const struct gw_fixture_edges *edges = &oracle->fixture->edges[seeds->etype];
 	bool of_src = seeds->negatives == GW_NEGATIVES_SRC;
-	uint32_t drawn = of_src ? type->src : type->dst;
-	uint64_t bound = seeds->negative_ids ? seeds->negative_id_count : oracle->fixture->schema->ntypes[drawn].count;
-	uint64_t key = gw_draw_key(oracle->seed, oracle->stream, GW_DRAW_NEGATIVE, 0, seeds->etype);
-	uint64_t edge = (uint64_t)ends->ids[slot], node = 0;
-	if (seeds->exist_time)
-		bound = batch_oracle_existing(oracle->fixture, drawn,
-					      time_of_seed(oracle, (uint64_t)(ends->ids - oracle->batch->seeds) + slot),
-					      existing);
+	uint64_t edge = (uint64_t)oracle->batch->edges[seed_type].ids[slot], node = 0;
 	for (uint32_t attempt = 0; attempt < GW_NEGATIVE_ATTEMPTS; attempt++) {
-		node = gw_negative_draw(key, slot, j, attempt, bound);
-		node = seeds->negative_ids ? (uint64_t)seeds->negative_ids[node]
-		       : seeds->exist_time ? existing[node]
-					   : node;
+		node = attempt_by_definition(oracle, seed_type, slot, j, attempt);
 		if (!seeds->no_true_edges ||
 		    !has_edge(edges, of_src ? node : edges->src[edge], of_src ? edges->dst[edge] : node))
 			return node;

@@ -1,6 +1,7 @@
 /* The graph of graph_fixture.h: seeded ids and edges, then one writer. */
 #include "test/support/graph_fixture.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,24 +222,41 @@ double gw_fixture_born(const struct gw_fixture *fixture, uint32_t ntype, uint64_
 	return place < 51 ? GW_FIXTURE_BORN_51 - (double)(place % 3) : (double)(place * 7 % (GW_FIXTURE_BORN_ALL + 1));
 }
 
-static gw_status write_born(const struct gw_fixture *fixture, struct gw_writer *writer, uint32_t part, uint32_t ntype)
+double gw_fixture_gone(const struct gw_fixture *fixture, uint32_t ntype, uint64_t id)
+{
+	const uint64_t word = gw_mix64(2 * id + ntype);
+	const double born = gw_fixture_born(fixture, ntype, id);
+	if (word % 64 == 0 || born == GW_FIXTURE_BORN_1)
+		return ntype == 0 ? 2 * GW_FIXTURE_NEVER : NAN;
+	return born + (double)(word / 64 % 6) + (born < 0);
+}
+
+static gw_status write_time(const struct gw_fixture *fixture, struct gw_writer *writer, uint32_t part, uint32_t ntype,
+			    bool end)
 {
 	const uint64_t *starts = fixture->schema->ntypes[ntype].starts;
 	uint64_t rows = span(starts, part);
 	int64_t *whole = gw_malloc(rows * sizeof(*whole));
 	double *real = gw_malloc(rows * sizeof(*real));
+	float *narrow = gw_malloc(rows * sizeof(*narrow));
+	const void *of_author = end ? (const void *)narrow : real;
 	char key[64];
-	gw_status status = whole && real ? GW_OK : GW_NO_MEMORY;
+	gw_status status = whole && real && narrow ? GW_OK : GW_NO_MEMORY;
 	for (uint64_t i = 0; i < rows && status == GW_OK; i++) {
-		real[i] = gw_fixture_born(fixture, ntype, starts[part] + i);
-		whole[i] = (int64_t)real[i];
+		real[i] = (end ? gw_fixture_gone : gw_fixture_born)(fixture, ntype, starts[part] + i);
+		narrow[i] = (float)real[i];
+		whole[i] = ntype == 0 ? (int64_t)real[i] : 0;
 	}
-	snprintf(key, sizeof(key), "node/%s/born", ntype_names[ntype]);
+	snprintf(key, sizeof(key), "node/%s/%s", ntype_names[ntype], end ? "gone" : "born");
 	if (status == GW_OK)
-		status = gw_writer_array(writer, part, key, ntype == 0 ? GW_INT64 : GW_FLOAT64, 1, &rows,
-					 ntype == 0 ? (const void *)whole : real);
+		status = gw_writer_array(writer, part, key,
+					 ntype == 0 ? GW_INT64
+					 : end      ? GW_FLOAT32
+						    : GW_FLOAT64,
+					 1, &rows, ntype == 0 ? whole : of_author);
 	gw_free(whole);
 	gw_free(real);
+	gw_free(narrow);
 	return status;
 }
 
@@ -269,8 +287,8 @@ static gw_status write_nodes(const struct gw_fixture *fixture, struct gw_writer 
 		status = write_feature(writer, part, "node/author/q", GW_INT8_ROW, types[1].starts, 2, 12, 0);
 	if (status == GW_OK)
 		status = write_feature(writer, part, "node/venue/x", GW_UINT16, types[2].starts, 1, 0, 0);
-	for (uint32_t t = 0; has_times && t < 2 && status == GW_OK; t++)
-		status = write_born(fixture, writer, part, t);
+	for (uint32_t i = 0; has_times && i < 4 && status == GW_OK; i++)
+		status = write_time(fixture, writer, part, i / 2, i % 2);
 	return status;
 }
 
