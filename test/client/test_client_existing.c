@@ -1,7 +1,9 @@
 /* Negatives that exist at the times of their edges: they are those of the definition, over every path and from loaders;
  * all nodes that exist are equally likely, also if they are few; an index that is not in order is refused. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -208,11 +210,334 @@ static void all_that_exist_are_equally_likely(void **state)
 	with_paths(check_laws);
 }
 
+/* --- Loaders. --- */
+
+/* The caller's names and times do not outlive the call that opens the loader. */
+static uint32_t run_epochs(struct gw_client *client, struct gw_loader_state start, uint64_t *digests)
+{
+	int64_t ids[COUNT], *times = malloc(COUNT * sizeof(*times));
+	char *born = strdup("born"), *gone = strdup("gone");
+	struct gw_edge_seeds edges = {.etype = FIXTURE_WRITES,
+				      .negatives = GW_NEGATIVES_SRC,
+				      .negatives_each = 3,
+				      .no_true_edges = true,
+				      .exist_time = born,
+				      .exist_end = gone};
+	for (int64_t i = 0; i < COUNT; i++) {
+		ids[i] = 5 * i;
+		times[i] = (int64_t)time_of((uint64_t)i, false);
+	}
+	const struct gw_seeds seeds = {.type = FIXTURE_WRITES, .count = COUNT, .ids = ids, .times = times};
+	const struct gw_loader_options options = {.spec = {.hops = 1, .fanouts = one_hop, .edges = &edges},
+						  .lists = &seeds,
+						  .list_count = 1,
+						  .batch_size = 7,
+						  .shuffle = true,
+						  .seed = 4,
+						  .start = start};
+	struct gw_loader *loader = paths_loader(client, &options);
+	memset(born, 'x', 4);
+	memset(gone, 'x', 4);
+	memset(times, 0xff, COUNT * sizeof(*times));
+	free(born);
+	free(gone);
+	free(times);
+	uint32_t n = 0;
+	for (uint32_t ends = 0; ends < 2;) {
+		struct gw_minibatch *batch;
+		gw_status status = gw_loader_next(loader, &batch, -1);
+		ends += status == GW_END;
+		if (status == GW_END)
+			continue;
+		must(status);
+		digests[n++] = gw_minibatch_digest(batch);
+		gw_minibatch_release(batch);
+	}
+	gw_loader_close(loader);
+	return n;
+}
+
+static void check_loaders(const struct ways *ways)
+{
+	uint64_t digests[64], others[64];
+	uint32_t n = run_epochs(ways->clients[0], (struct gw_loader_state){0}, digests);
+	assert_int_equal(n, 12);
+	for (uint32_t i = 1; i < ways->count; i++) {
+		assert_int_equal(run_epochs(ways->clients[i], (struct gw_loader_state){0}, others), n);
+		assert_memory_equal(digests, others, n * sizeof(*digests));
+	}
+	assert_int_equal(run_epochs(ways->clients[1], (struct gw_loader_state){.step = 4}, others), n - 4);
+	assert_memory_equal(digests + 4, others, (n - 4) * sizeof(*digests));
+}
+
+static void loaders_give_the_same_bytes(void **state)
+{
+	(void)state;
+	with_paths(check_loaders);
+}
+
+/* --- The reverse of a target link. --- */
+
+/* Whether a target of the batch, or its reverse, is the edge. */
+static bool is_target(const struct gw_fixture_edges *edges, const int64_t *ids, uint64_t edge)
+{
+	for (uint64_t i = 0; i < COUNT; i++) {
+		uint64_t src = edges->src[ids[i]], dst = edges->dst[ids[i]];
+		if (edge == (uint64_t)ids[i] || (edges->src[edge] == dst && edges->dst[edge] == src))
+			return true;
+	}
+	return false;
+}
+
+/* All edges that the group of each destination may see, less the targets and their reverses. Returns how many of these
+ * it could see. */
+static uint64_t check_seen(const struct ways *ways, const struct gw_minibatch *batch, const int64_t *ids)
+{
+	const struct gw_fixture_edges *edges = &ways->setup.fixture.edges[FIXTURE_CITES];
+	const struct gw_block_edges *drawn = NULL;
+	const int64_t *times = batch->seed_times;
+	uint64_t kept_out = 0, at = 0;
+	for (uint32_t i = 0; i < batch->blocks[0]->edges_count; i++) {
+		if (batch->blocks[0]->edges[i].etype == FIXTURE_CITES)
+			drawn = &batch->blocks[0]->edges[i];
+	}
+	assert_non_null(drawn);
+	for (uint64_t row = 0; row < drawn->dst_count; row++) {
+		/* Groups are sources, destinations, then two negatives of each. */
+		uint64_t group = batch->groups[0][row], node = (uint64_t)batch->nodes[0][row];
+		int64_t time = times[group < 2 * COUNT ? group % COUNT : (group - 2 * COUNT) / 2];
+		for (uint64_t e = edges->indptr[node]; e < edges->indptr[node + 1]; e++) {
+			bool target = is_target(edges, ids, e);
+			kept_out += target && edges->time[e] <= time;
+			if (!target && edges->time[e] <= time)
+				assert_int_equal(drawn->edge_ids[at++], e);
+		}
+		assert_int_equal(drawn->indptr[row + 1], at);
+	}
+	return kept_out;
+}
+
+static void check_targets(const struct ways *ways)
+{
+	static const int32_t all_of_cites[GW_FIXTURE_ETYPES] = {[FIXTURE_CITES] = GW_ALL_NEIGHBOURS};
+	const struct gw_fixture_edges *cites = &ways->setup.fixture.edges[FIXTURE_CITES];
+	const struct gw_edge_seeds edges = {.etype = FIXTURE_CITES,
+					    .negatives = GW_NEGATIVES_DST,
+					    .negatives_each = 2,
+					    .exclude = GW_EXCLUDE_EDGES | GW_EXCLUDE_REVERSE_TYPE,
+					    .reverse_etype = FIXTURE_CITES,
+					    .exist_time = "born"};
+	const struct gw_edge_rule rules[GW_FIXTURE_ETYPES] = {[FIXTURE_CITES] = {.time = "year"}};
+	const struct gw_sample_spec spec = {.hops = 1, .fanouts = all_of_cites, .edges = &edges, .rules = rules};
+	int64_t ids[COUNT], times[COUNT];
+	for (uint64_t i = 0; i < COUNT; i++) {
+		ids[i] = (int64_t)(gw_mix64(i) % cites->count);
+		times[i] = cites->time[ids[i]] + (int64_t)(i % 3);
+	}
+	const struct gw_seeds seeds = {.type = FIXTURE_CITES, .count = COUNT, .ids = ids, .times = times};
+	for (uint32_t i = 0; i < ways->count; i++) {
+		struct gw_minibatch *batch;
+		must(gw_sample_lists(ways->clients[i], &spec, SEED, i, &seeds, 1, &batch));
+		assert_true(check_seen(ways, batch, ids) >= COUNT);
+		gw_minibatch_release(batch);
+	}
+	check_batch(ways, &spec, &seeds);
+}
+
+static void targets_and_their_reverses_are_not_seen(void **state)
+{
+	(void)state;
+	with_paths(check_targets);
+}
+
+/* --- Refusals. --- */
+
+static void expect_no_batch(struct gw_client *client, const struct gw_edge_seeds *edges, const struct gw_seeds *seeds,
+			    bool real, gw_status status, const char *text)
+{
+	const struct gw_sample_spec spec = {.hops = 1, .fanouts = one_hop, .edges = edges, .real_times = real};
+	struct gw_minibatch *batch;
+	expect(gw_sample_lists(client, &spec, 1, 1, seeds, 1, &batch), status, text);
+	assert_null(batch);
+	if (status == GW_NOT_FOUND && strstr(text, "seed "))
+		return; /* a loader finds it with the batch */
+	const struct gw_loader_options options = {.spec = spec, .lists = seeds, .list_count = 1, .batch_size = 2};
+	struct gw_loader *loader;
+	expect(gw_loader_open(client, &options, &loader), status, text);
+	assert_null(loader);
+}
+
+static void check_refusals(const struct ways *ways)
+{
+	static const int64_t ids[] = {3, 4, 5}, times[] = {50, GW_FIXTURE_BORN_1 - 1, 1}, from[3] = {0}, few[] = {1, 2};
+	static const double late = NAN, real_times[] = {50, -INFINITY, 1};
+	const struct gw_edge_seeds good = {.etype = FIXTURE_WRITES,
+					   .negatives = GW_NEGATIVES_DST,
+					   .negatives_each = 2,
+					   .exist_time = "born",
+					   .exist_end = "gone"};
+	const struct gw_seeds seeds = {.type = FIXTURE_WRITES, .count = 3, .ids = ids, .times = times};
+	const struct gw_seeds none = {.type = FIXTURE_WRITES, .count = 3, .ids = ids};
+	struct gw_client *client = ways->clients[ways->count - 1];
+	struct gw_edge_seeds edges = good;
+	expect_no_batch(client, &edges, &none, false, GW_INVALID, "nodes that exist at these times");
+	const struct gw_seeds window = {
+		.type = FIXTURE_WRITES, .count = 3, .ids = ids, .times = times, .times_from = from};
+	expect_no_batch(client, &edges, &window, false, GW_INVALID, "begin of windows");
+	const struct gw_seeds nan = {.type = FIXTURE_WRITES, .count = 1, .ids = ids, .times = &late};
+	expect_no_batch(client, &edges, &nan, true, GW_INVALID, "not a number");
+	expect_no_batch(
+		client, &edges, &seeds, false, GW_NOT_FOUND,
+		"a negative for edge 4 of author:writes:paper, seed 1 of the batch, time -1001: no node of paper");
+	const struct gw_seeds early = {.type = FIXTURE_WRITES, .count = 3, .ids = ids, .times = real_times};
+	expect_no_batch(client, &edges, &early, true, GW_NOT_FOUND, "seed 1 of the batch, time -inf: ");
+	edges.exist_time = NULL;
+	expect_no_batch(client, &edges, &seeds, false, GW_INVALID, "exist_end \"gone\", and no exist_time");
+	edges = (struct gw_edge_seeds){.etype = FIXTURE_WRITES, .exist_time = "born"};
+	expect_no_batch(client, &edges, &seeds, false, GW_INVALID, "no negatives");
+	edges = good;
+	edges.negative_ids = few;
+	edges.negative_id_count = 2;
+	expect_no_batch(client, &edges, &seeds, false, GW_UNSUPPORTED, "give one of them");
+	edges = good;
+	edges.exist_time = "lost";
+	expect_no_batch(client, &edges, &seeds, false, GW_NOT_FOUND, "paper has no such feature");
+	edges.exist_time = "year";
+	expect_no_batch(client, &edges, &seeds, false, GW_NOT_FOUND, "a feature of the edges paper:cites:paper");
+	edges.exist_time = "feat";
+	expect_no_batch(client, &edges, &seeds, false, GW_UNSUPPORTED, "a time is one int64");
+	edges.exist_time = "label";
+	expect_no_batch(client, &edges, &seeds, false, GW_UNSUPPORTED, "graphwire partition --time label");
+	edges = good;
+	edges.exist_end = "train_mask";
+	expect_no_batch(client, &edges, &seeds, false, GW_UNSUPPORTED, "\"train_mask\" of paper: a time is one int64");
+	const struct gw_seeds empty = {.type = FIXTURE_WRITES, .ids = ids, .times = times};
+	check_batch(ways, &(struct gw_sample_spec){.hops = 1, .fanouts = one_hop, .edges = &good}, &empty);
+}
+
+static void what_cannot_be_drawn_is_named(void **state)
+{
+	(void)state;
+	with_paths(check_refusals);
+}
+
+/* --- Cancels, and short memory. --- */
+
+static const int64_t life_ids[] = {3, 4, 5, 9}, life_times[] = {50, GW_FIXTURE_BORN_1, 1, 1000};
+static const struct gw_edge_seeds life_edges = {.etype = FIXTURE_WRITES,
+						.negatives = GW_NEGATIVES_DST,
+						.negatives_each = 5,
+						.no_true_edges = true,
+						.exist_time = "born",
+						.exist_end = "gone"};
+static const struct gw_sample_spec life_spec = {.hops = 1, .fanouts = one_hop, .edges = &life_edges};
+static const struct gw_seeds life_seeds = {.type = FIXTURE_WRITES, .count = 4, .ids = life_ids, .times = life_times};
+
+static void check_cancels(const struct ways *ways)
+{
+	for (uint32_t i = 0; i < ways->count; i++) {
+		for (uint64_t tries = 0; tries < 20; tries++) {
+			struct gw_minibatch *batch = NULL;
+			struct gw_ticket *ticket;
+			must(gw_sample_lists_start(ways->clients[i], &life_spec, 1, tries, &life_seeds, 1, &batch,
+						   &ticket));
+			if (tries % 2)
+				sched_yield();
+			gw_cancel(ticket);
+			assert_null(batch);
+		}
+	}
+	check_batch(ways, &life_spec, &life_seeds);
+}
+
+static void a_batch_may_be_cancelled_at_any_fetch(void **state)
+{
+	(void)state;
+	with_paths(check_cancels);
+}
+
+static gw_status sample_once(struct gw_client *client)
+{
+	struct gw_minibatch *batch;
+	gw_status status = gw_sample_lists(client, &life_spec, 1, 1, &life_seeds, 1, &batch);
+	if (status == GW_OK)
+		gw_minibatch_release(batch);
+	return status;
+}
+
+static void short_memory_is_an_error(void **state)
+{
+	(void)state;
+	assert_true(in_short_memory(3, 60, 2, sample_once) > 100);
+}
+
+/* --- Servers that lie. --- */
+
+/* Entries in the memory of a server of this process. No call runs meanwhile, which the thread sanitizer does not see.
+ */
+__attribute__((no_sanitize_thread)) static void forge(uint8_t *entries, const uint8_t *kept, uint64_t bytes,
+						      uint64_t seed)
+{
+	for (uint64_t i = 0; i < bytes; i++)
+		((volatile uint8_t *)entries)[i] = seed ? (uint8_t)gw_mix64(seed * bytes + i) : kept[i];
+}
+
+/* often: most lies about the array are noticed. */
+static void hear_lies(struct gw_client *client, const struct gw_array *array, const char *text, bool often)
+{
+	uint64_t bytes = array->rows * array->row_bytes;
+	uint8_t *entries = (uint8_t *)(uintptr_t)array->data, *kept = malloc(bytes);
+	uint32_t noticed = 0;
+	memcpy(kept, entries, bytes);
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		forge(entries, kept, bytes, seed);
+		gw_status status = sample_once(client);
+		if (status == GW_PROTOCOL)
+			assert_non_null(strstr(gw_last_error(), text));
+		else if (status != GW_NOT_FOUND)
+			must(status);
+		noticed += status == GW_PROTOCOL;
+		forge(entries, kept, bytes, 0);
+		must(sample_once(client));
+	}
+	free(kept);
+	assert_true(!often || noticed > 10);
+}
+
+static void check_liars(const struct ways *ways)
+{
+	const uint32_t parts = ways->setup.fixture.schema->num_parts, last = parts - 1;
+	const struct gw_part *part = ways->setup.cluster.servers[last]->part;
+	const struct gw_array *keys = gw_part_array(part, "node/paper/born.times");
+	const struct gw_array *nodes = gw_part_array(part, "node/paper/born.times_nodes");
+	char order[64], row[64];
+	snprintf(order, sizeof(order), "part %u: the index of the times \"born\" of paper is not in order", last);
+	snprintf(row, sizeof(row), "part %u: the index of the times \"born\" of paper names row ", last);
+	for (uint32_t i = 2; i < ways->count; i++) {
+		struct gw_client *client = ways->clients[i];
+		hear_lies(client, keys, order, true);
+		hear_lies(client, nodes, row, true);
+		hear_lies(client, gw_part_array(part, "node/paper/gone"), "", false);
+	}
+}
+
+static void an_index_that_is_not_in_order_is_refused(void **state)
+{
+	(void)state;
+	with_paths(check_liars);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(negatives_are_those_of_the_definition),
 		cmocka_unit_test(all_that_exist_are_equally_likely),
+		cmocka_unit_test(loaders_give_the_same_bytes),
+		cmocka_unit_test(targets_and_their_reverses_are_not_seen),
+		cmocka_unit_test(what_cannot_be_drawn_is_named),
+		cmocka_unit_test(a_batch_may_be_cancelled_at_any_fetch),
+		cmocka_unit_test(short_memory_is_an_error),
+		cmocka_unit_test(an_index_that_is_not_in_order_is_refused),
 	};
 	return cmocka_run_group_tests(tests, give_times, take_times);
 }
