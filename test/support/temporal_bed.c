@@ -191,7 +191,8 @@ gw_status temporal_drive(const struct temporal_bed *bed, const struct gw_draw *d
 	uint64_t ignored;
 	if (by_reads)
 		return drive_by_rounds(bed, draw, vertices, groups, n, picks, read ? read : &ignored);
-	const struct gw_columns columns = {{[GW_COLUMN_TIME] = bed->times, [GW_COLUMN_END] = bed->ends}};
+	const struct gw_columns columns = {
+		{[GW_COLUMN_TIME] = bed->times, [GW_COLUMN_END] = bed->ends, [GW_COLUMN_FENCE] = bed->fence}};
 	const struct gw_adjacency adjacency = {.indptr = bed->indptr,
 					       .indices = bed->indices,
 					       .rows = bed->n,
