@@ -175,7 +175,7 @@ struct ranks {
 	uint64_t from, until;
 };
 
-static gw_status fail_unsorted(const struct gw_temporal *t, uint32_t list, const char *what)
+gw_status gw_temporal_unsorted(const struct gw_temporal *t, uint32_t list, const char *what)
 {
 	return gw_column_context(gw_fail(GW_PROTOCOL, "%s of a list that is sorted by time does not ascend", what),
 				 t->draw, GW_COLUMN_TIME, t->run->lists.vertices[list]);
@@ -198,7 +198,7 @@ static gw_status rank_sorted(const struct gw_temporal *t, uint32_t list, enum gw
 		ascends = ascends && key >= before;
 		before = key;
 	}
-	return ascends ? GW_OK : fail_unsorted(t, list, column == GW_COLUMN_FENCE ? "the fence" : "a time");
+	return ascends ? GW_OK : gw_temporal_unsorted(t, list, column == GW_COLUMN_FENCE ? "the fence" : "a time");
 }
 
 gw_status gw_temporal_ask_times(struct gw_temporal *t, uint32_t list)
@@ -245,7 +245,7 @@ static gw_status rank_block(const struct gw_temporal *t, uint64_t number, bool f
 	gw_status status = rank_sorted(t, need->list, GW_COLUMN_TIME, t->run->got[number], need->count, ranks);
 	bool fenced = (t->run->lists.begins[need->list] + need->first) % BLOCK == 0;
 	if (status == GW_OK && fenced && (first ? ranks->from : ranks->until) == 0)
-		status = fail_unsorted(t, need->list, "the fence");
+		status = gw_temporal_unsorted(t, need->list, "the fence");
 	ranks->from += need->first;
 	ranks->until += need->first;
 	return status;
