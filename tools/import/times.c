@@ -124,6 +124,7 @@ static gw_status times_open(struct gw_import *im, const struct gw_import_word *w
 		return gw_fail(GW_FORMAT, "%s: %llu times, but there are %llu input edges", parts.value,
 			       (unsigned long long)array->npy.shape[0], (unsigned long long)set->rows);
 	set->given_times = array->data;
+	set->time_unit = array->npy.unit;
 	return GW_OK;
 }
 
