@@ -439,8 +439,8 @@ static const uint8_t *memory_map(struct gw_endpoint *base, const struct gw_regio
 
 static void memory_drain_wakes(const struct memory_state *state)
 {
-	uint64_t ignored;
-	(void)!read(state->wake_fd, &ignored, sizeof(ignored));
+	eventfd_t ignored;
+	eventfd_read(state->wake_fd, &ignored);
 }
 
 /* True: a wake came. */
@@ -509,8 +509,7 @@ static int memory_wait_fd(void *opaque, uint64_t *until_ns)
 
 static void memory_wake(void *opaque)
 {
-	uint64_t one = 1;
-	(void)!write(((struct memory_state *)opaque)->wake_fd, &one, sizeof(one));
+	eventfd_write(((struct memory_state *)opaque)->wake_fd, 1);
 }
 
 const struct gw_transport gw_transport_memory = {

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -118,8 +119,7 @@ void gw_verbs_take_orders(struct verbs_loop *loop)
 static void listener_close_loop(struct verbs_loop *loop)
 {
 	uint32_t token = atomic_fetch_add(&loop->close_asked, 1) + 1;
-	uint64_t one = 1;
-	(void)!write(loop->wake_fd, &one, sizeof(one));
+	eventfd_write(loop->wake_fd, 1);
 	while ((int32_t)(atomic_load(&loop->close_done) - token) < 0) {
 		bool expected = false;
 		if (atomic_compare_exchange_strong(&loop->owned, &expected, true)) {
