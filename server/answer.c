@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/memory/alloc.h"
 #include "protocol/ops.h"
 #include "server/figures.h"
 #include "server/server.h"

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/system/parallel.h"
 #include "tools/output_options.h"
 #include "tools/phase.h"
 #include "tools/rmat.h"

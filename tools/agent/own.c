@@ -10,7 +10,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "core/system/sysfile.h"
 #include "transport/address.h"
 
 static bool own_resolve(const char *name, char *out, size_t bytes)

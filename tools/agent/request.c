@@ -19,7 +19,6 @@
  */
 #include "tools/agent/agent.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>

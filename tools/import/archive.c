@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/memory/alloc.h"
 #include "tools/import/import.h"
 #include "tools/import/npz.h"
 #include "tools/import/words.h"

@@ -1,7 +1,6 @@
 /* Times of edges from files of --edge-time: int64 for each edge, in the order of the edges. The lists of the graph are
  * sorted by them, as by those of --time. Errors: an edge type that does not exist, a type or a number of rows that does
  * not fit, two times of one type. */
-#include <string.h>
 
 #include "tools/import/import.h"
 #include "tools/import/words.h"

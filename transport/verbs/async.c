@@ -9,7 +9,6 @@
  * whole process, so events of other libraries' queue pairs arrive here too. They match no queue pair of ours.
  */
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "core/errors/log.h"
 #include "core/memory/list.h"

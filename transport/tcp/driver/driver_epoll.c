@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>

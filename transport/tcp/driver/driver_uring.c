@@ -30,7 +30,6 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "transport/tcp/driver/uring.h"
 
