@@ -254,8 +254,8 @@ static void memory_view_end(struct memory_endpoint *endpoint, const struct memor
 		gw_dynamic_region_leave(endpoint->link.service, view->place);
 }
 
-static inline size_t memory_read(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-				 struct gw_buffer *buffer, const struct gw_reads *reads, bool last)
+static size_t memory_read(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
+			  struct gw_buffer *buffer, const struct gw_reads *reads, bool last)
 {
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
 	struct gw_completions *completions = &endpoint->state->completions;
@@ -272,18 +272,6 @@ static inline size_t memory_read(struct gw_endpoint *base, struct gw_read_set *s
 	memory_view_end(endpoint, &view);
 	memory_leave(endpoint, set, status, taken, bytes);
 	return gw_mapped_end(base, completions, set, reads->n, taken, last);
-}
-
-static size_t memory_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-			   struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
-{
-	return memory_read(base, set, region, buffer, &(struct gw_reads){.spans = spans, .n = n}, last);
-}
-
-static size_t memory_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-			    struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
-{
-	return memory_read(base, set, region, buffer, &(struct gw_reads){.gather = gather, .n = n}, last);
 }
 
 static gw_status memory_region_open(struct gw_endpoint *base, uint32_t id, uint32_t generation, void *cookie)
@@ -523,8 +511,7 @@ const struct gw_transport gw_transport_memory = {
 	.close = memory_close,
 	.buffer_register = memory_buffer_register,
 	.buffer_release = memory_buffer_release,
-	.readv = memory_readv,
-	.gather = memory_gather,
+	.read = memory_read,
 	.request = memory_request,
 	.cancel = memory_cancel,
 	.request_cancel = memory_request_cancel,
