@@ -84,7 +84,7 @@ struct gw_agent {
 	bool deaf, hung_up; /* deaf: the input from the launcher has ended; hung_up: the launcher does not read */
 	int guardian, release, signals; /* descriptors, or -1: a pipe that closes with the guardian; a pipe to it; a
 					 * signalfd */
-	uint64_t silence_ns, heard_ns, reported_ns, kill_ns, end_ns, log_bytes_max;
+	uint64_t silence_ns, heard_ns, reported_ns, kill_ns, log_bytes_max;
 	char job[GW_AGENT_NAME_MAX];
 	struct gw_agent_mark mark; /* the mark of the processes that this agent starts */
 	char workspace[GW_AGENT_PATH_MAX], logs[GW_AGENT_PATH_MAX];
