@@ -347,10 +347,14 @@ static gw_status memory_request(struct gw_endpoint *base, uint16_t op, const str
 		return GW_OK;
 	}
 	struct gw_service *service = endpoint->link.service;
-	struct gw_call call = {.op = op, .bytes = bytes, .byte_count = n, .client_uuid = endpoint->client_uuid};
+	struct gw_call call = {.op = op,
+			       .bytes = bytes,
+			       .byte_count = n,
+			       .thread = endpoint->link.thread,
+			       .client_uuid = endpoint->client_uuid};
 	struct memory_request *request = NULL;
 	struct gw_task task;
-	gw_task_begin(&task, service, &call, once, endpoint->link.thread, 0, service->limits.bytes_per_client);
+	gw_task_begin(&task, service, &call, once, 0, service->limits.bytes_per_client);
 	/* Calls of one endpoint are answered in order. */
 	status = endpoint->link.requests ? GW_AGAIN : request_run(endpoint, &task, note);
 	if (status == GW_AGAIN) {
