@@ -31,24 +31,39 @@ bool gw_name_is_node_ids(const char *name)
 	       strcmp(name, GW_ID_BUCKETS_NAME) == 0;
 }
 
-bool gw_name_is_taken(bool edge, const char *name)
+bool gw_name_ends_in(const char *name, const char *tail)
+{
+	size_t length = strlen(name), end = strlen(tail);
+	return length > end && strcmp(name + length - end, tail) == 0;
+}
+
+bool gw_name_is_of_times(bool edge, const char *name)
+{
+	if (edge)
+		return gw_name_ends_in(name, GW_TIME_SOURCE_TAIL) || gw_name_ends_in(name, GW_TIME_FENCE_TAIL);
+	return gw_name_ends_in(name, GW_TIMES_TAIL) || gw_name_ends_in(name, GW_TIMES_NODES_TAIL);
+}
+
+static bool is_taken_in_all_versions(bool edge, const char *name)
 {
 	static const char *const of_nodes[] = {"indptr", "out_indptr", NULL},
 				 *const of_edges[] = {"indices", "rel", "orig_id", GW_INVERSE_NAME, NULL},
 				 *const tails[] = {".alias", ".offsets", ".bytes"};
-	size_t length = strlen(name);
-	if (!edge && gw_name_is_node_ids(name))
-		return true;
 	for (const char *const *taken = edge ? of_edges : of_nodes; *taken; taken++) {
 		if (strcmp(name, *taken) == 0)
 			return true;
 	}
 	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
-		size_t tail = strlen(tails[i]);
-		if (length > tail && strcmp(name + length - tail, tails[i]) == 0)
+		if (gw_name_ends_in(name, tails[i]))
 			return true;
 	}
 	return false;
+}
+
+bool gw_name_is_taken(bool edge, const char *name)
+{
+	return (!edge && gw_name_is_node_ids(name)) || gw_name_is_of_times(edge, name) ||
+	       is_taken_in_all_versions(edge, name);
 }
 
 static gw_status make_types(struct gw_graph_meta *meta)
@@ -123,6 +138,9 @@ void gw_meta_destroy(struct gw_graph_meta *meta)
 		}
 		gw_free(meta->parts[p].arrays);
 	}
+	for (uint32_t i = 0; i < meta->num_units; i++)
+		gw_free(meta->units[i].key);
+	gw_free(meta->units);
 	gw_free(meta->ntypes);
 	gw_free(meta->etypes);
 	gw_free(meta->parts);
@@ -176,7 +194,7 @@ static gw_status check_order(const struct gw_edge_type *type)
 	if (type->order == GW_ORDER_TIME_SRC && type->time_name[0] == '\0')
 		return gw_fail(GW_INVALID, "edge type \"%s\": ordered by time, but no time column is named",
 			       type->folder);
-	if (type->order == GW_ORDER_TIME_SRC && gw_name_is_taken(true, type->time_name))
+	if (type->order == GW_ORDER_TIME_SRC && is_taken_in_all_versions(true, type->time_name))
 		return gw_fail(GW_INVALID, "edge type \"%s\": time column \"%s\": the format uses that name itself",
 			       type->folder, type->time_name);
 	if (type->order == GW_ORDER_TIME_SRC)
@@ -352,6 +370,40 @@ gw_status gw_meta_add_array(struct gw_graph_meta *meta, uint32_t part_number, co
 	part->arrays[at] = copy;
 	part->count++;
 	return GW_OK;
+}
+
+static uint32_t unit_position(const struct gw_graph_meta *meta, const char *key)
+{
+	uint32_t at = 0;
+	while (at < meta->num_units && strcmp(meta->units[at].key, key) < 0)
+		at++;
+	return at;
+}
+
+gw_status gw_meta_set_unit(struct gw_graph_meta *meta, const char *key, enum gw_time_unit unit)
+{
+	uint32_t at = unit_position(meta, key);
+	if (at < meta->num_units && strcmp(meta->units[at].key, key) == 0) {
+		meta->units[at].unit = unit;
+		return GW_OK;
+	}
+	struct gw_unit_meta *grown = gw_realloc(meta->units, meta->num_units + 1, sizeof(*grown));
+	if (!grown)
+		return GW_NO_MEMORY;
+	meta->units = grown;
+	char *copy = gw_strdup(key);
+	if (!copy)
+		return GW_NO_MEMORY;
+	memmove(&grown[at + 1], &grown[at], (meta->num_units - at) * sizeof(*grown));
+	grown[at] = (struct gw_unit_meta){.key = copy, .unit = unit};
+	meta->num_units++;
+	return GW_OK;
+}
+
+enum gw_time_unit gw_meta_unit(const struct gw_graph_meta *meta, const char *key)
+{
+	uint32_t at = unit_position(meta, key);
+	return at < meta->num_units && strcmp(meta->units[at].key, key) == 0 ? meta->units[at].unit : GW_UNIT_NONE;
 }
 
 const struct gw_array_meta *gw_meta_array(const struct gw_graph_meta *meta, uint32_t part, const char *key)

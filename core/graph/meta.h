@@ -12,9 +12,10 @@
 #include "core/errors/status.h"
 #include "core/files/owned.h"
 #include "core/numbers/dtype.h"
+#include "core/numbers/time_unit.h"
 
 #define GW_FORMAT_NAME     "graphwire-1"
-#define GW_FORMAT_MINOR    3  /* the newest minor version that this program knows; version 0.1 wrote 0 */
+#define GW_FORMAT_MINOR    4  /* the newest minor version that this program knows; version 0.1 wrote 0 */
 #define GW_NAME_MAX        64 /* bytes of a type's or a feature's name */
 #define GW_EDGE_FOLDER_MAX (3 * GW_NAME_MAX + 4)
 #define GW_TYPES_MAX       4096 /* node types, and edge types, of a graph */
@@ -47,7 +48,8 @@ struct gw_edge_type {
 	uint32_t out_column; /* its column in the out_indptr of src, or GW_TYPE_NONE */
 	uint32_t relations;  /* > 0: a fused type; rel.npy has numbers below `relations` */
 	enum gw_list_order order;
-	char time_name[GW_NAME_MAX + 1]; /* the feature that GW_ORDER_TIME_SRC sorts by; else "" */
+	/* the feature that GW_ORDER_TIME_SRC sorts by, or NAME.source for the feature NAME of src; else "" */
+	char time_name[GW_NAME_MAX + 1];
 	/* the edge type with the same edges in the opposite direction, or GW_TYPE_NONE */
 	uint32_t reverse;
 };
@@ -59,6 +61,12 @@ struct gw_array_meta {
 	uint32_t ndim;
 	uint64_t shape[GW_DIMS_MAX];
 	uint64_t digest; /* XXH3-64 of the .xxh file's bytes */
+};
+
+/* The unit of an array of times, in all parts. */
+struct gw_unit_meta {
+	char *key;
+	enum gw_time_unit unit;
 };
 
 struct gw_part_meta {
@@ -75,7 +83,9 @@ struct gw_graph_meta {
 	struct gw_node_type *ntypes;
 	struct gw_edge_type *etypes;
 	struct gw_part_meta *parts; /* [num_parts] */
-	char *folder;               /* folder of the JSON; "" if the JSON is not on disk */
+	struct gw_unit_meta *units; /* [num_units], sorted by key */
+	uint32_t num_units;
+	char *folder; /* folder of the JSON; "" if the JSON is not on disk */
 };
 
 /* GW_INVALID unless name matches [A-Za-z0-9_.+-]{1,64} and is neither "." nor "..". what: "node type", "feature". */
@@ -95,11 +105,26 @@ gw_status gw_name_check(const char *what, const char *name);
 /* Masks of several splits: train_mask, val_mask and test_mask may have more dimensions than one. */
 #define GW_FORMAT_MINOR_SPLITS 3
 
+/* Arrays that are made of times, and end in these: see core/graph/times.h. A graph of an older minor version may have
+ * features of such names. */
+#define GW_FORMAT_MINOR_TIMES 4
+#define GW_TIME_SOURCE_TAIL   ".source"      /* of edges: the time of each edge's source */
+#define GW_TIME_FENCE_TAIL    ".fence"       /* of edges: the keys of every 64th time */
+#define GW_TIMES_TAIL         ".times"       /* of nodes: the keys of their times, ascending */
+#define GW_TIMES_NODES_TAIL   ".times_nodes" /* of nodes: the row of each of these */
+
 /* Whether a name is one of the arrays that lead from the original ids of nodes to the nodes. */
 bool gw_name_is_node_ids(const char *name);
 
+/* Whether a name is one of the arrays that are made of times. */
+bool gw_name_is_of_times(bool edge, const char *name);
+
+/* Whether a name ends in this, after at least one character. */
+bool gw_name_ends_in(const char *name, const char *tail);
+
 /* Whether the format uses the name itself (indptr, indices, rel, an edge's orig_id, the arrays above, and names that
- * end in .alias, .offsets or .bytes). A feature or a time column must have another name. */
+ * end in .alias, .offsets or .bytes). A feature or a time column must have another name; but lists may be sorted by
+ * NAME.source. */
 bool gw_name_is_taken(bool edge, const char *name);
 
 /* Creates a graph with room for its types and their starts. All fields are zero except out_column and reverse, which
@@ -114,7 +139,7 @@ void gw_meta_destroy(struct gw_graph_meta *meta); /* NULL is allowed */
  * from 0 to count. GW_INVALID names the type. */
 gw_status gw_meta_finish(struct gw_graph_meta *meta);
 
-/* A finished copy without its arrays, graph_id and folder. */
+/* A finished copy without its arrays, units, graph_id and folder. */
 gw_status gw_meta_copy(const struct gw_graph_meta *meta, struct gw_graph_meta **out);
 
 /* A parsed key: "node/<ntype>/<name>", "edge/<folder>/<name>" or "edge/<folder>/out/<name>". */
@@ -127,6 +152,13 @@ gw_status gw_array_key_parse(const struct gw_graph_meta *meta, const char *key, 
 
 /* Adds an array to a part; copies key and file. GW_EXISTS, GW_LIMIT, GW_NO_MEMORY. */
 gw_status gw_meta_add_array(struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *array);
+
+/* Sets the unit of an array of times; copies the key. The graph is of minor version GW_FORMAT_MINOR_TIMES.
+ * GW_NO_MEMORY. */
+gw_status gw_meta_set_unit(struct gw_graph_meta *meta, const char *key, enum gw_time_unit unit);
+
+/* The unit of an array of times; GW_UNIT_NONE: plain numbers. */
+enum gw_time_unit gw_meta_unit(const struct gw_graph_meta *meta, const char *key);
 
 /* The lowest minor version in which an array of this key may have so many dimensions; 0 for most arrays. */
 uint32_t gw_meta_minor_of(const struct gw_graph_meta *meta, const char *key, uint32_t ndim);
@@ -146,11 +178,11 @@ gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta);
  * checked. GW_DIGEST: another id. */
 gw_status gw_meta_check_whole(const struct gw_graph_meta *meta);
 
-/* Computes the graph's id: the digest over formats, types, ranges, and each array's key, dtype, shape and digest. File
- * names and the graph's name are not included. */
+/* Computes the graph's id: the digest over formats, types, ranges, each array's key, dtype, shape and digest, and
+ * units. File names and the graph's name are not included. */
 gw_status gw_meta_digest(const struct gw_graph_meta *meta, uint64_t *graph_id);
 
-/* The digest over the book alone: types and ranges, without arrays. */
+/* The digest over the book alone: types, ranges and units, without arrays. */
 gw_status gw_meta_book_digest(const struct gw_graph_meta *meta, uint64_t *digest);
 
 /* Whether both describe one array: compares key, dtype, shape and digest. */

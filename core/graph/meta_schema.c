@@ -1,4 +1,4 @@
-/* The format's requirements on a part's arrays: which must exist, with which dtype and shape; and the graph's id.
+/* The format's requirements on a part's arrays: which must exist, with which dtype and shape.
  *
  *   key -> slot (type, name) -> rule (dtypes, dimensions, rows) -> this array fits, or GW_INVALID naming the key
  *
@@ -9,11 +9,13 @@
 
 #include "core/graph/book.h"
 #include "core/graph/meta.h"
+#include "core/graph/times.h"
 #include "core/memory/alloc.h"
-#include "core/numbers/digest.h"
+#include "core/numbers/time_key.h"
 
 #define BITS(dtype) (1u << (dtype))
 #define ANY_DTYPE   (BITS(GW_DTYPE_COUNT) - 1)
+#define TIME_DTYPES (BITS(GW_INT32) | BITS(GW_INT64) | BITS(GW_FLOAT32) | BITS(GW_FLOAT64))
 #define ANY_ROWS    UINT64_MAX
 #define ANY_COLUMNS UINT64_MAX
 #define ROW_HEAD    8 /* bytes of scale and offset, before an int8_row's values */
@@ -61,12 +63,6 @@ gw_status gw_array_key_parse(const struct gw_graph_meta *meta, const char *key, 
 	return status == GW_OK ? GW_OK : gw_context(status, "\"%.200s\"", key);
 }
 
-static bool schema_ends_with(const char *name, const char *suffix)
-{
-	size_t length = strlen(name), tail = strlen(suffix);
-	return length > tail && strcmp(name + length - tail, suffix) == 0;
-}
-
 /* Whether the name is that of a split: one byte for each node, or one for each node and split. */
 static bool is_mask(const char *name)
 {
@@ -83,12 +79,12 @@ struct rule {
 /* Strings of nodes or edges are two arrays: offsets and bytes. Returns true if the name is one of them. */
 static bool string_rule(const char *name, uint64_t rows, struct rule *rule)
 {
-	if (schema_ends_with(name, ".offsets")) {
-		bool names = schema_ends_with(name, ".names.offsets");
+	if (gw_name_ends_in(name, ".offsets")) {
+		bool names = gw_name_ends_in(name, ".names.offsets");
 		*rule = (struct rule){BITS(GW_UINT64), 1, names ? ANY_ROWS : rows + 1, 0};
 		return true;
 	}
-	if (schema_ends_with(name, ".bytes")) {
+	if (gw_name_ends_in(name, ".bytes")) {
 		*rule = (struct rule){BITS(GW_UINT8), 1, ANY_ROWS, 0};
 		return true;
 	}
@@ -115,6 +111,22 @@ static bool node_ids_rule(const struct gw_graph_meta *meta, uint32_t part, const
 	return true;
 }
 
+/* The arrays that are made of times. Returns true if the name is one of them. */
+static bool times_rule(const struct gw_graph_meta *meta, const struct gw_array_key *key, uint64_t rows,
+		       struct rule *rule)
+{
+	const uint32_t ids = BITS(GW_UINT32) | BITS(GW_UINT64);
+	if (meta->minor < GW_FORMAT_MINOR_TIMES || !gw_name_is_of_times(key->edge, key->name))
+		return false;
+	if (gw_name_ends_in(key->name, GW_TIME_FENCE_TAIL))
+		*rule = (struct rule){BITS(GW_INT64), 1, gw_fence_entries(rows), 0};
+	else if (gw_name_ends_in(key->name, GW_TIME_SOURCE_TAIL))
+		*rule = (struct rule){TIME_DTYPES, 1, rows, 0};
+	else
+		*rule = (struct rule){gw_name_ends_in(key->name, GW_TIMES_TAIL) ? BITS(GW_INT64) : ids, 1, rows, 0};
+	return true;
+}
+
 static gw_status node_rule(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_key *key,
 			   const char *text, struct rule *rule)
 {
@@ -128,7 +140,8 @@ static gw_status node_rule(const struct gw_graph_meta *meta, uint32_t part, cons
 			return gw_fail(GW_INVALID, "\"%s\": no edge type %s", text,
 				       out ? "that starts there is stored transposed" : "ends there");
 		*rule = (struct rule){ids, 2, rows + 1, columns};
-	} else if (!node_ids_rule(meta, part, key, rule) && !string_rule(key->name, rows, rule)) {
+	} else if (!node_ids_rule(meta, part, key, rule) && !times_rule(meta, key, rows, rule) &&
+		   !string_rule(key->name, rows, rule)) {
 		*rule = (struct rule){ANY_DTYPE, 0, rows, 0};
 		if (strcmp(key->name, "orig_id") == 0)
 			*rule = (struct rule){BITS(GW_INT64), 1, rows, 0};
@@ -164,9 +177,12 @@ static gw_status edge_rule(const struct gw_graph_meta *meta, uint32_t part, cons
 			return gw_fail(GW_INVALID, "\"%s\": only a graph in one part has it before minor version %d",
 				       text, GW_FORMAT_MINOR_IDS);
 		*rule = (struct rule){ids, 1, ANY_ROWS, 0};
+	} else if (times_rule(meta, key, rows, rule)) {
+		return GW_OK;
 	} else if (type->order == GW_ORDER_TIME_SRC && strcmp(key->name, type->time_name) == 0) {
-		*rule = (struct rule){BITS(GW_INT64) | BITS(GW_INT32), 1, rows, 0};
-	} else if (schema_ends_with(key->name, ".alias")) {
+		const uint32_t whole = BITS(GW_INT64) | BITS(GW_INT32);
+		*rule = (struct rule){meta->minor < GW_FORMAT_MINOR_TIMES ? whole : TIME_DTYPES, 1, rows, 0};
+	} else if (gw_name_ends_in(key->name, ".alias")) {
 		*rule = (struct rule){BITS(GW_UINT32), 2, rows, 2};
 	} else if (!string_rule(key->name, rows, rule)) {
 		*rule = (struct rule){ANY_DTYPE, 0, rows, 0};
@@ -209,7 +225,7 @@ static gw_status check_parsed(const struct gw_graph_meta *meta, uint32_t part, c
 	if (rule.rows != ANY_ROWS && array->shape[0] != rule.rows)
 		return gw_fail(GW_INVALID, "\"%s\": it has %llu rows; part %u has %llu there", array->key,
 			       (unsigned long long)array->shape[0], part, (unsigned long long)rule.rows);
-	if (schema_ends_with(key->name, ".offsets") && array->shape[0] == 0)
+	if (gw_name_ends_in(key->name, ".offsets") && array->shape[0] == 0)
 		return gw_fail(GW_INVALID, "\"%s\": it has no rows; offsets have one more than there are strings",
 			       array->key);
 	if (rule.ndim == 2 && rule.columns != ANY_COLUMNS && array->shape[1] != rule.columns)
@@ -298,13 +314,13 @@ static gw_status schema_check_strings(const struct gw_graph_meta *meta, uint32_t
 {
 	for (uint32_t i = 0; i < meta->parts[part].count; i++) {
 		const char *key = meta->parts[part].arrays[i].key;
-		bool offsets = schema_ends_with(key, ".offsets");
-		if (!offsets && !schema_ends_with(key, ".bytes"))
+		bool offsets = gw_name_ends_in(key, ".offsets");
+		if (!offsets && !gw_name_ends_in(key, ".bytes"))
 			continue;
 		char other[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
 		size_t stem = (size_t)(strrchr(key, '.') - key);
 		snprintf(other, sizeof(other), "%.*s", (int)stem, key);
-		if (schema_ends_with(other, "/orig_id") && gw_meta_array(meta, part, other))
+		if (gw_name_ends_in(other, "/orig_id") && gw_meta_array(meta, part, other))
 			return gw_fail(GW_INVALID, "part %u: \"%s\" and \"%s\": ids are numbers or text, not both",
 				       part, key, other);
 		snprintf(other, sizeof(other), "%.*s%s", (int)stem, key, offsets ? ".bytes" : ".offsets");
@@ -393,11 +409,72 @@ static gw_status schema_check_node_ids(const struct gw_graph_meta *meta, uint32_
 	return dense ? GW_OK : schema_check_entries(meta, ntype);
 }
 
+/* A fence belongs to a type that is sorted by this time, and what is made of a node feature has its dtype. All parts
+ * have the same arrays. */
+static gw_status schema_check_edge_times(const struct gw_graph_meta *meta, const struct gw_array_meta *array,
+					 const struct gw_array_key *key)
+{
+	const struct gw_edge_type *type = &meta->etypes[key->type];
+	char name[GW_NAME_MAX + 1];
+	if (gw_name_ends_in(key->name, GW_TIME_FENCE_TAIL)) {
+		size_t length = strlen(key->name) - strlen(GW_TIME_FENCE_TAIL);
+		if (strncmp(type->time_name, key->name, length) != 0 || type->time_name[length] != '\0')
+			return gw_fail(GW_INVALID, "\"%s\": the lists are not sorted by this time", array->key);
+		return GW_OK;
+	}
+	snprintf(name, sizeof(name), "%.*s", (int)(strlen(key->name) - strlen(GW_TIME_SOURCE_TAIL)), key->name);
+	const struct gw_array_meta *of = schema_node_array(meta, 0, type->src, name);
+	if (!of || of->ndim != 1 || of->dtype != array->dtype)
+		return gw_fail(GW_INVALID, "\"%s\": node type \"%s\" has no feature \"%s\" of this dtype", array->key,
+			       meta->ntypes[type->src].name, name);
+	return GW_OK;
+}
+
+static gw_status schema_check_node_times(const struct gw_graph_meta *meta, const struct gw_array_meta *array,
+					 const struct gw_array_key *key)
+{
+	bool keys = gw_name_ends_in(key->name, GW_TIMES_TAIL);
+	char name[GW_NAME_MAX + 1], other[2 * GW_NAME_MAX];
+	snprintf(name, sizeof(name), "%.*s",
+		 (int)(strlen(key->name) - strlen(keys ? GW_TIMES_TAIL : GW_TIMES_NODES_TAIL)), key->name);
+	snprintf(other, sizeof(other), "%s%s", name, keys ? GW_TIMES_NODES_TAIL : GW_TIMES_TAIL);
+	const struct gw_array_meta *of = schema_node_array(meta, 0, key->type, name);
+	if (!of || of->ndim != 1 || !gw_time_is_possible(of->dtype))
+		return gw_fail(GW_INVALID, "\"%s\": \"%s\" is no feature of times", array->key, name);
+	if (!schema_node_array(meta, 0, key->type, other))
+		return gw_fail(GW_INVALID, "\"%s\" without \"%s\": an index of times is both", array->key, other);
+	return GW_OK;
+}
+
+static gw_status schema_check_units(const struct gw_graph_meta *meta)
+{
+	for (uint32_t i = 0; i < meta->num_units; i++) {
+		const struct gw_array_meta *array = gw_meta_array(meta, 0, meta->units[i].key);
+		if (!array || (array->dtype != GW_INT64 && array->dtype != GW_INT32))
+			return gw_fail(GW_INVALID, "\"units\": \"%.200s\" is no array of int64 or int32",
+				       meta->units[i].key);
+	}
+	return GW_OK;
+}
+
+static gw_status schema_check_times(const struct gw_graph_meta *meta, const struct gw_array_key *keys)
+{
+	gw_status status = schema_check_units(meta);
+	if (meta->minor < GW_FORMAT_MINOR_TIMES)
+		return status;
+	for (uint32_t i = 0; status == GW_OK && i < meta->parts[0].count; i++) {
+		if (gw_name_is_of_times(keys[i].edge, keys[i].name) && !keys[i].out)
+			status = (keys[i].edge ? schema_check_edge_times
+					       : schema_check_node_times)(meta, &meta->parts[0].arrays[i], &keys[i]);
+	}
+	return status;
+}
+
 /* Whether the key is that of a table of names. Its strings name the values of another array (classes, relations), not
  * nodes or edges. */
 static bool is_names(const char *key)
 {
-	return schema_ends_with(key, ".names.offsets") || schema_ends_with(key, ".names.bytes");
+	return gw_name_ends_in(key, ".names.offsets") || gw_name_ends_in(key, ".names.bytes");
 }
 
 /* Checks that all parts have the same keys, with the same dtype and row shape, because readers read a row without
@@ -412,7 +489,7 @@ static gw_status check_same(const struct gw_graph_meta *meta, uint32_t part)
 		if (order != 0)
 			return gw_fail(GW_INVALID, "part %u: there is no \"%s\", which part %u has",
 				       order < 0 ? part : 0, order < 0 ? a->key : b->key, order < 0 ? 0 : part);
-		bool offsets = schema_ends_with(a->key, "/indptr") || schema_ends_with(a->key, "/out_indptr");
+		bool offsets = gw_name_ends_in(a->key, "/indptr") || gw_name_ends_in(a->key, "/out_indptr");
 		if (a->ndim != b->ndim || (a->dtype != b->dtype && !offsets) ||
 		    memcmp(a->shape + 1, b->shape + 1, (a->ndim - 1) * sizeof(a->shape[0])) != 0)
 			return gw_fail(GW_INVALID, "part %u: \"%s\" has another dtype or row shape than in part 0",
@@ -458,108 +535,8 @@ gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta)
 		status = schema_check_inverse(meta, t);
 	for (uint32_t t = 0; status == GW_OK && t < meta->num_ntypes; t++)
 		status = schema_check_node_ids(meta, t);
+	if (status == GW_OK)
+		status = schema_check_times(meta, keys);
 	gw_free(keys);
-	return status;
-}
-
-/* The bytes that the id covers: numbers as 8 bytes, little-endian, and strings with their terminators. */
-struct feed {
-	struct gw_digester *digester;
-	gw_status status;
-};
-
-static void feed_bytes(struct feed *feed, const void *data, size_t bytes)
-{
-	if (feed->status == GW_OK)
-		feed->status = gw_digester_add(feed->digester, data, bytes);
-}
-
-static void feed_text(struct feed *feed, const char *text)
-{
-	feed_bytes(feed, text, strlen(text) + 1);
-}
-
-static void feed_number(struct feed *feed, uint64_t value)
-{
-	uint8_t bytes[8];
-	for (int i = 0; i < 8; i++)
-		bytes[i] = (uint8_t)(value >> (8 * i));
-	feed_bytes(feed, bytes, sizeof(bytes));
-}
-
-static void feed_types(struct feed *feed, const struct gw_graph_meta *meta)
-{
-	for (uint32_t t = 0; t < meta->num_ntypes; t++) {
-		feed_text(feed, meta->ntypes[t].name);
-		for (uint32_t p = 0; p <= meta->num_parts; p++)
-			feed_number(feed, meta->ntypes[t].starts[p]);
-	}
-	for (uint32_t t = 0; t < meta->num_etypes; t++) {
-		const struct gw_edge_type *type = &meta->etypes[t];
-		feed_text(feed, type->folder);
-		feed_number(feed, (uint64_t)type->src << 32 | type->dst);
-		feed_number(feed, (uint64_t)type->out_column << 32 | type->reverse);
-		feed_number(feed, (uint64_t)type->order << 32 | type->relations);
-		feed_text(feed, type->time_name);
-		for (uint32_t p = 0; p <= meta->num_parts; p++)
-			feed_number(feed, type->starts[p]);
-	}
-}
-
-static void feed_arrays(struct feed *feed, const struct gw_part_meta *part)
-{
-	feed_number(feed, part->count);
-	for (uint32_t i = 0; i < part->count; i++) {
-		const struct gw_array_meta *array = &part->arrays[i];
-		feed_text(feed, array->key);
-		feed_text(feed, gw_dtype_name(array->dtype));
-		feed_number(feed, array->ndim);
-		for (uint32_t d = 0; d < array->ndim; d++)
-			feed_number(feed, array->shape[d]);
-		feed_number(feed, array->digest);
-	}
-}
-
-static gw_status digest_of(const struct gw_graph_meta *meta, uint32_t parts, uint64_t *digest)
-{
-	struct feed feed = {0};
-	const uint64_t *digests;
-	uint64_t count;
-	*digest = 0;
-	feed.status = gw_digester_create(&feed.digester);
-	feed_text(&feed, GW_FORMAT_NAME);
-	feed_number(&feed, meta->num_parts);
-	feed_number(&feed, (uint64_t)meta->num_ntypes << 32 | meta->num_etypes);
-	feed_types(&feed, meta);
-	for (uint32_t p = 0; p < parts; p++)
-		feed_arrays(&feed, &meta->parts[p]);
-	if (feed.status == GW_OK)
-		feed.status = gw_digester_finish(feed.digester, &digests, &count);
-	if (feed.status == GW_OK)
-		*digest = count == 1 ? digests[0] : gw_digest(digests, count * sizeof(*digests));
-	gw_digester_destroy(feed.digester);
-	return feed.status;
-}
-
-gw_status gw_meta_digest(const struct gw_graph_meta *meta, uint64_t *graph_id)
-{
-	return digest_of(meta, meta->num_parts, graph_id);
-}
-
-gw_status gw_meta_book_digest(const struct gw_graph_meta *meta, uint64_t *digest)
-{
-	return digest_of(meta, 0, digest);
-}
-
-gw_status gw_meta_check_whole(const struct gw_graph_meta *meta)
-{
-	uint64_t id;
-	gw_status status = gw_meta_check_arrays(meta);
-	if (status != GW_OK || meta->minor > GW_FORMAT_MINOR)
-		return status;
-	status = gw_meta_digest(meta, &id);
-	if (status == GW_OK && id != meta->graph_id)
-		status = gw_fail(GW_DIGEST, "\"graph_id\" is %016llx, but the arrays give %016llx",
-				 (unsigned long long)meta->graph_id, (unsigned long long)id);
 	return status;
 }

@@ -367,8 +367,12 @@ static gw_status densify(struct gw_import *im, const struct gw_import_feature *f
 static struct gw_builder_array plain_array(const struct gw_import_feature *feature)
 {
 	const struct gw_npy *npy = &feature->array->npy;
-	struct gw_builder_array array = {
-		.name = feature->name, .dtype = npy->dtype, .ndim = npy->ndim, .data = feature->array->data};
+	struct gw_builder_array array = {.name = feature->name,
+					 .dtype = npy->dtype,
+					 .ndim = npy->ndim,
+					 .data = feature->array->data,
+					 .unit = npy->unit,
+					 .source = feature->source};
 	memcpy(array.shape, npy->shape, sizeof(array.shape));
 	if (feature->kind == GW_FEATURE_MASK || feature->kind == GW_FEATURE_FLAGS)
 		array.ndim = 1; /* one column may have its own dimension */
