@@ -256,8 +256,9 @@ gw_status gw_rmat_build(const struct gw_rmat_options *options, struct gw_builder
 	uint32_t ntype;
 	/* 16 bytes an edge here, 16 more to sort them, 24 while they are written. */
 	if (__builtin_mul_overflow(nodes, options->edge_factor, &edges) ||
-	    __builtin_mul_overflow(edges, 56 + 4ull * options->num_weights + (options->time ? 16 : 0) + (options->node_time ? 8 : 0),
-				   &bytes) ||
+	    __builtin_mul_overflow(
+		    edges, 56 + 4ull * options->num_weights + (options->time ? 16 : 0) + (options->node_time ? 8 : 0),
+		    &bytes) ||
 	    __builtin_add_overflow(bytes, nodes * (options->features * 4ull + 32), &bytes))
 		return gw_fail(GW_LIMIT, "scale %u with %llu edges per node: too big", options->scale,
 			       (unsigned long long)options->edge_factor);

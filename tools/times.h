@@ -25,6 +25,7 @@ struct gw_time_column {
 	uint64_t shape[GW_DIMS_MAX];
 	const void *data;   /* borrowed */
 	const char *source; /* its file for error texts, or NULL */
+	enum gw_time_unit unit;
 };
 
 /* How the planner sees a graph. */
@@ -56,6 +57,10 @@ gw_status gw_time_word_check(const char *word);
 
 /* Whether the text names a time, "NAME" or "NAME.source", of the feature. */
 bool gw_time_word_means(const char *text, const char *feature);
+
+/* GW_RANGE names the first row that is NaN or NaT. name: of the feature. threads: 0: all processors. */
+gw_status gw_time_values_check(const struct gw_time_view *view, bool edge, uint32_t type, const char *name,
+			       const struct gw_time_column *column, unsigned threads);
 
 /* Makes the plan. words: [count], checked. threads: 0: all processors. GW_NOT_FOUND: no type has the feature;
  * GW_UNSUPPORTED: a dtype or a shape that cannot be a time, or lists with relations; GW_RANGE names the row of a time

@@ -111,6 +111,20 @@ struct seen {
 	bool fortran;
 };
 
+/* Finds the unit of datetime64, "<M8[us]". Returns GW_NOT_FOUND, without an error text, for another dtype. */
+static gw_status parse_datetime(const char *descr, struct gw_npy *npy)
+{
+	char unit[8];
+	if (strncmp(descr, "<M8", 3) != 0)
+		return GW_NOT_FOUND;
+	int read = sscanf(descr, "<M8[%7[^]]]", unit); /* the number of units: none before it */
+	if (read != 1 || !gw_time_unit_parse(unit, &npy->unit))
+		return gw_fail(GW_UNSUPPORTED, "'descr': %s: times are of datetime64[D], [s], [ms], [us] or [ns]",
+			       descr);
+	npy->dtype = GW_INT64;
+	return GW_OK;
+}
+
 static gw_status parse_entry(struct npy_cursor *c, struct gw_npy *npy, struct seen *seen)
 {
 	char key[32], value[32];
@@ -123,7 +137,8 @@ static gw_status parse_entry(struct npy_cursor *c, struct gw_npy *npy, struct se
 			return gw_fail(GW_UNSUPPORTED, "'descr': a structured dtype; save one array for each field");
 		if (!take_quoted(c, value, sizeof(value)))
 			return gw_fail(GW_FORMAT, "'descr' is not a short string");
-		return gw_dtype_from_numpy(value, &npy->dtype);
+		gw_status status = parse_datetime(value, npy);
+		return status == GW_NOT_FOUND ? gw_dtype_from_numpy(value, &npy->dtype) : status;
 	}
 	if (strcmp(key, "fortran_order") == 0 && !seen->order) {
 		seen->order = true;

@@ -202,8 +202,7 @@ static gw_status write_times(const struct gw_fixture *fixture, const char *more,
 	assert_int_equal(gw_writer_open(fixture->folder, fixture->schema, false, &writer), GW_OK);
 	gw_writer_set_minor(writer, minor);
 	assert_int_equal(gw_fixture_fill(fixture, writer), GW_OK);
-	gw_status status =
-		minor < GW_FORMAT_MINOR_TIMES ? GW_OK : gw_times_write(writer, &index, 1, 2, &bytes);
+	gw_status status = minor < GW_FORMAT_MINOR_TIMES ? GW_OK : gw_times_write(writer, &index, 1, 2, &bytes);
 	assert_int_equal(status, GW_OK);
 	if (more)
 		status = gw_writer_array(writer, 0, more, dtype, 1, &rows, zeros);
@@ -227,8 +226,9 @@ static void test_forged_times(void **state)
 		gw_status status;
 		const char *says;
 	} cases[] = {
-		{"edge/paper__cites__paper/year.fence", 18, U64(21), GW_FORMAT, "entry 18: not the key of the time at "
-										"position 1152"},
+		{"edge/paper__cites__paper/year.fence", 18, U64(21), GW_FORMAT,
+		 "entry 18: not the key of the time at "
+		 "position 1152"},
 		{"edge/paper__cites__paper/year.fence", 0, U64(-21ull), GW_FORMAT, "entry 0"},
 		{"node/paper/label.times", 100, U64(INT64_MAX), GW_FORMAT, "entry 100: not the key"},
 		{"node/paper/label.times_nodes", 7, U32(200), GW_RANGE, "entry 7: row 200 of 200"},
@@ -310,8 +310,8 @@ static void test_times_of_nothing(void **state)
 	struct gw_graph_meta *meta;
 	gw_fixture_begin(&fixture, 2, 60, 1);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		gw_status status = write_times(&fixture, cases[i].key, cases[i].dtype, cases[i].rows,
-					       GW_FORMAT_MINOR_TIMES);
+		gw_status status =
+			write_times(&fixture, cases[i].key, cases[i].dtype, cases[i].rows, GW_FORMAT_MINOR_TIMES);
 		if (status != GW_INVALID || !strstr(gw_last_error(), cases[i].says))
 			fail_msg("%s: %s: %s", cases[i].key, gw_status_text(status), gw_last_error());
 	}
@@ -325,12 +325,9 @@ static void test_times_of_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_senseless_numbers),
-		cmocka_unit_test(test_transposed_order),
-		cmocka_unit_test(test_list_without_weight),
-		cmocka_unit_test(test_forged_times),
-		cmocka_unit_test(test_forged_order_of_nodes),
-		cmocka_unit_test(test_times_of_nothing),
+		cmocka_unit_test(test_senseless_numbers),     cmocka_unit_test(test_transposed_order),
+		cmocka_unit_test(test_list_without_weight),   cmocka_unit_test(test_forged_times),
+		cmocka_unit_test(test_forged_order_of_nodes), cmocka_unit_test(test_times_of_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

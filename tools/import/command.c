@@ -140,9 +140,7 @@ static gw_status import_check(void *input)
 	const struct gw_import_options *o = &((const struct import_arguments *)input)->import;
 	const struct {
 		const char *option, *column;
-	} columns[] = {{"src-column", o->src_column},
-		       {"dst-column", o->dst_column},
-		       {"rel-column", o->rel_column}};
+	} columns[] = {{"src-column", o->src_column}, {"dst-column", o->dst_column}, {"rel-column", o->rel_column}};
 	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
 		gw_status status = columns[i].column ? gw_import_column_check(columns[i].column) : GW_OK;
 		if (status != GW_OK)
