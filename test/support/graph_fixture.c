@@ -227,8 +227,8 @@ double gw_fixture_gone(const struct gw_fixture *fixture, uint32_t ntype, uint64_
 	const uint64_t word = gw_mix64(2 * id + ntype);
 	const double born = gw_fixture_born(fixture, ntype, id);
 	if (word % 64 == 0 || born == GW_FIXTURE_BORN_1)
-		return ntype == 0 ? 2 * GW_FIXTURE_NEVER : NAN;
-	return born + (double)(word / 64 % 6) + (born < 0);
+		return ntype == 0 ? NAN : 2 * GW_FIXTURE_NEVER;
+	return born + (double)(word / 64 % 6) + (born < 0) + (ntype == 0 ? 0.25 : 0);
 }
 
 static gw_status write_time(const struct gw_fixture *fixture, struct gw_writer *writer, uint32_t part, uint32_t ntype,
@@ -239,21 +239,20 @@ static gw_status write_time(const struct gw_fixture *fixture, struct gw_writer *
 	int64_t *whole = gw_malloc(rows * sizeof(*whole));
 	double *real = gw_malloc(rows * sizeof(*real));
 	float *narrow = gw_malloc(rows * sizeof(*narrow));
-	const void *of_author = end ? (const void *)narrow : real;
 	char key[64];
 	gw_status status = whole && real && narrow ? GW_OK : GW_NO_MEMORY;
 	for (uint64_t i = 0; i < rows && status == GW_OK; i++) {
 		real[i] = (end ? gw_fixture_gone : gw_fixture_born)(fixture, ntype, starts[part] + i);
 		narrow[i] = (float)real[i];
-		whole[i] = ntype == 0 ? (int64_t)real[i] : 0;
+		whole[i] = isnan(real[i]) ? 0 : (int64_t)real[i];
 	}
 	snprintf(key, sizeof(key), "node/%s/%s", ntype_names[ntype], end ? "gone" : "born");
-	if (status == GW_OK)
-		status = gw_writer_array(writer, part, key,
-					 ntype == 0 ? GW_INT64
-					 : end      ? GW_FLOAT32
-						    : GW_FLOAT64,
-					 1, &rows, ntype == 0 ? whole : of_author);
+	if (status == GW_OK && (ntype == 0) != end)
+		status = gw_writer_array(writer, part, key, GW_INT64, 1, &rows, whole);
+	else if (status == GW_OK && end)
+		status = gw_writer_array(writer, part, key, GW_FLOAT32, 1, &rows, narrow);
+	else if (status == GW_OK)
+		status = gw_writer_array(writer, part, key, GW_FLOAT64, 1, &rows, real);
 	gw_free(whole);
 	gw_free(real);
 	gw_free(narrow);

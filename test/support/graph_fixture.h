@@ -49,8 +49,8 @@ double gw_fixture_born(const struct gw_fixture *fixture, uint32_t ntype, uint64_
 #define GW_FIXTURE_BORN_5   (-896)
 #define GW_FIXTURE_BORN_51  (-798)
 #define GW_FIXTURE_BORN_ALL 39
-/* Its end, which is soon; or, of the first node and of one in 64, never (of papers after GW_FIXTURE_NEVER, of authors
- * NaN). */
+/* Its end, which is soon; or, of the first node and of one in 64, never: of papers NaN, of authors later than
+ * GW_FIXTURE_NEVER. */
 double gw_fixture_gone(const struct gw_fixture *fixture, uint32_t ntype, uint64_t id);
 #define GW_FIXTURE_NEVER 1e15
 /* Writes all arrays of all parts into a writer. */
