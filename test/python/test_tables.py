@@ -299,6 +299,29 @@ def test_times(column, right, tmp_path):
         assert graph.feature("time", etype="_E")[:].tolist() == sorted(right)  # the edges of a node are sorted
 
 
+UNITS = {
+    "D": pa.array([3, -1, 2], pa.date32()), "ms": pa.array([86_400_000, 0, -86_400_000], pa.date64()),
+    **{unit: pa.array([5, 2**62, -(2**62)], pa.timestamp(unit, "Asia/Tokyo" if unit == "us" else None))
+       for unit in ("s", "us", "ns")}}
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_features_keep_their_unit(unit, tmp_path):
+    """Of nodes and edges, and beside the edges of the nodes."""
+    edges = pa.table({"src": [2, 1, 0], "dst": [1, 1, 1], "seen": UNITS[unit]})
+    nodes = pa.table({"id": [0, 1, 2], "born": UNITS[unit]})
+    tables = graphwire.from_tables(edges, nodes, features=["seen", "born"])
+    path = graphwire.partition_graph(tables, "g", 1, tmp_path / "g", method="random", time="born")
+    graph = json.loads(path.read_text())
+    edge = next(name for name in graph["part-0"] if name.endswith("/seen")).removesuffix("seen")
+    node = next(name for name in graph["part-0"] if name.endswith("/born"))
+    assert graph["units"] == {node: unit, f"{edge}seen": unit, f"{edge}born.source": unit} and graph["minor"] == 4
+    counts = UNITS[unit].cast(pa.int32()).to_pylist() if unit == "D" else UNITS[unit].cast(pa.int64()).to_pylist()
+    with graphwire.open(path) as opened:
+        assert opened.feature("born")[:].tolist() == counts
+    run("verify", path)
+
+
 IDS = {
     "dictionary": pa.array(["b", "a", "c"]).dictionary_encode(), "large": pa.array(["b", "a", "c"], pa.large_string()),
     "binary": pa.array([b"b", b"a", b"c"]), "zeros": pa.array(["007", "7", "07"]),
