@@ -28,10 +28,11 @@
 #define GW_SAMPLE_RUN_ROWS 256u   /* rows of one run of a reply */
 
 enum gw_sample_flag {
-	GW_SAMPLE_REPLACE = 1,   /* with replacement */
-	GW_SAMPLE_BY_SOURCE = 2, /* from out-lists */
+	GW_SAMPLE_REPLACE = 1,     /* with replacement */
+	GW_SAMPLE_BY_SOURCE = 2,   /* from out-lists */
+	GW_SAMPLE_STRICT_ENDS = 4, /* gw_groups.strict_ends (sampler/draw.h) */
 };
-#define GW_SAMPLE_FLAGS (GW_SAMPLE_REPLACE | GW_SAMPLE_BY_SOURCE)
+#define GW_SAMPLE_FLAGS (GW_SAMPLE_REPLACE | GW_SAMPLE_BY_SOURCE | GW_SAMPLE_STRICT_ENDS)
 
 #define GW_SAMPLE_COLUMNS_MAX 16u
 
@@ -56,7 +57,7 @@ struct gw_sample_column {
 	const char *name;
 };
 
-/* The eligible times of a group, both ends included. */
+/* The keys of the eligible times of a group, both ends included. */
 struct gw_sample_group {
 	int64_t from, until;
 };

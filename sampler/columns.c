@@ -28,12 +28,17 @@ static const struct {
 			    .of = GW_COLUMN_TIME,
 			    .suffix = ""},
 	[GW_COLUMN_IDS] = {.of = GW_COLUMN_IDS}, /* of every list */
+	[GW_COLUMN_FENCE] = {.of = GW_COLUMN_TIME, .suffix = ".fence", .what = "fence of times", .option = "--time"},
+	[GW_COLUMN_END] = {.name = "end",
+			   .member = offsetof(struct gw_edge_rule, end),
+			   .of = GW_COLUMN_END,
+			   .suffix = ""},
 };
 
 struct gw_column_names gw_column_names_of(const struct gw_graph_meta *meta, uint32_t etype,
 					  const struct gw_edge_rule *rule)
 {
-	struct gw_column_names names = {.meta = meta, .etype = etype};
+	struct gw_column_names names = {.meta = meta, .etype = etype, .pick = rule->pick};
 	for (uint32_t c = 0; c < GW_COLUMN_COUNT; c++) {
 		if (rows[c].name)
 			memcpy(&names.of[c], (const char *)rule + rows[c].member, sizeof(names.of[c]));
@@ -43,7 +48,7 @@ struct gw_column_names gw_column_names_of(const struct gw_graph_meta *meta, uint
 
 struct gw_edge_rule gw_column_names_rule(const struct gw_column_names *names)
 {
-	struct gw_edge_rule rule = {0};
+	struct gw_edge_rule rule = {.pick = names->pick};
 	for (uint32_t c = 0; c < GW_COLUMN_COUNT; c++) {
 		if (rows[c].name)
 			memcpy((char *)&rule + rows[c].member, &names->of[c], sizeof(names->of[c]));
@@ -55,7 +60,7 @@ gw_status gw_column_names_check(const struct gw_column_names *names)
 {
 	char type[GW_EDGE_FOLDER_MAX + 1];
 	for (uint32_t c = 0; c < GW_COLUMN_COUNT; c++) {
-		if (names->of[c] && (!*names->of[c] || strlen(names->of[c]) > GW_NAME_MAX))
+		if (names->of[c] && (!*names->of[c] || strlen(names->of[c]) > GW_COLUMN_NAME_MAX))
 			return gw_fail(GW_INVALID, "edge type %s: the rule's %s names no feature",
 				       gw_meta_etype_text(names->meta, names->etype, type), rows[c].name);
 	}
@@ -90,15 +95,22 @@ const char *gw_column_names_text(const struct gw_column_names *names, const char
 	for (uint32_t c = 0; c < GW_COLUMN_COUNT; c++) {
 		if (names->of[c])
 			at += (size_t)snprintf(text + at, GW_COLUMN_NAMES_TEXT - at, "%s%s \"%.*s\"", at ? ", " : "",
-					       what ? what : rows[c].name, GW_NAME_MAX, names->of[c]);
+					       what ? what : rows[c].name, (int)GW_COLUMN_NAME_MAX, names->of[c]);
 	}
 	return text;
+}
+
+/* Whether the lists of the edge type are sorted by this feature. Older graphs may have features with a fence's name. */
+static bool sorted_by(const struct gw_column_names *names, const char *name)
+{
+	const struct gw_edge_type *type = &names->meta->etypes[names->etype];
+	return type->order == GW_ORDER_TIME_SRC && strcmp(type->time_name, name) == 0;
 }
 
 const char *gw_column_key(const struct gw_column_names *names, enum gw_column column, char key[GW_COLUMN_KEY_MAX])
 {
 	const char *name = names->of[rows[column].of];
-	if (!name)
+	if (!name || (column == GW_COLUMN_FENCE && !sorted_by(names, name)))
 		return NULL;
 	snprintf(key, GW_COLUMN_KEY_MAX, "edge/%s/%s%s", names->meta->etypes[names->etype].folder, name,
 		 rows[column].suffix);

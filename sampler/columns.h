@@ -12,11 +12,15 @@
 #include "core/graph/meta.h"
 #include "sampler/draw.h"
 
+/* The longest name of a feature in a rule: a time may be NAME.source. */
+#define GW_COLUMN_NAME_MAX (GW_NAME_MAX + sizeof(".source") - 1)
+
 /* The features that a rule names, by column. */
 struct gw_column_names {
 	const struct gw_graph_meta *meta;
 	uint32_t etype;
 	const char *of[GW_COLUMN_COUNT]; /* NULL: the rule does not name one. Not copied */
+	enum gw_edge_pick pick;
 };
 
 /* What a rule names, and the rule again. */
@@ -38,11 +42,12 @@ const char *gw_column_name(enum gw_column column);
 
 /* Each column with its feature, for error texts: weight "w", time "t". what: a word instead of the column's name, or
  * NULL. */
-#define GW_COLUMN_NAMES_TEXT ((size_t)GW_COLUMN_COUNT * (GW_NAME_MAX + 16))
+#define GW_COLUMN_NAMES_TEXT ((size_t)GW_COLUMN_COUNT * (GW_COLUMN_NAME_MAX + 16))
 const char *gw_column_names_text(const struct gw_column_names *names, const char *what,
 				 char text[GW_COLUMN_NAMES_TEXT]);
 
-/* The key of the array in which a column is stored; NULL: the rule names no feature for it. */
+/* The key of the array in which a column is stored; NULL: the rule names no feature for it, or the lists are not sorted
+ * by the time of a fence. */
 #define GW_COLUMN_KEY_MAX (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 32)
 const char *gw_column_key(const struct gw_column_names *names, enum gw_column column, char key[GW_COLUMN_KEY_MAX]);
 
@@ -57,7 +62,7 @@ gw_status gw_column_fail_mutable(const struct gw_column_names *names, enum gw_co
 
 /* Why draws read whole lists if the graph does not have this column, and what to do. NULL: the column is not derived
  * from a named feature. */
-#define GW_COLUMN_ADVICE (2 * GW_NAME_MAX + 192)
+#define GW_COLUMN_ADVICE (2 * GW_COLUMN_NAME_MAX + 192)
 const char *gw_column_advice(const struct gw_column_names *names, enum gw_column column, char text[GW_COLUMN_ADVICE]);
 
 /* Adds to an error text that a column's entries in the list of a vertex are the cause. Returns the status. */

@@ -13,6 +13,8 @@
 
 #include <string.h>
 
+#include <graphwire/edges.h>
+
 #include "core/errors/status.h"
 #include "core/numbers/dtype.h"
 #include "sampler/lists.h"
@@ -25,7 +27,9 @@ enum gw_column {
 	GW_COLUMN_WEIGHT, /* a number, at least 0 */
 	GW_COLUMN_MASK,
 	GW_COLUMN_TIME,
-	GW_COLUMN_IDS, /* the neighbours' ids, 4 or 8 bytes; every list has them */
+	GW_COLUMN_IDS,   /* the neighbours' ids, 4 or 8 bytes; every list has them */
+	GW_COLUMN_FENCE, /* int64 keys of times (core/numbers/time_key.h), for lists that are sorted by time */
+	GW_COLUMN_END,   /* a time from which an edge is not valid any more */
 	GW_COLUMN_COUNT
 };
 
@@ -38,6 +42,15 @@ struct gw_column_form {
 	gw_dtype dtype;
 };
 
+/* A column has an entry for each edge; a fence has one for each edge at a multiple of 64 in the part's array of lists.
+ * The first entry for the edges from `position` of that array on: */
+#define GW_FENCE_SHIFT 6
+static inline uint64_t gw_column_entry(enum gw_column column, uint64_t position)
+{
+	uint32_t shift = column == GW_COLUMN_FENCE ? GW_FENCE_SHIFT : 0;
+	return (position + (1u << shift) - 1) >> shift;
+}
+
 /* The columns of an edge type in one part's memory. */
 struct gw_columns {
 	const void *at[GW_COLUMN_COUNT];
@@ -47,13 +60,17 @@ struct gw_columns {
 struct gw_draw_columns {
 	const struct gw_columns *all;         /* of all lists; or NULL, and then: */
 	const struct gw_columns *const *each; /* [n]: of each list */
-	const uint64_t *firsts;               /* [n]: the entry of each list's first edge; NULL: lists.begins */
+	const uint64_t *firsts;               /* [n]: the position of each list in its part; NULL: lists.begins */
 };
 
-/* Eligible times of groups, both ends included. from or until may be NULL: no bound. */
+/* Eligible times of groups, both ends included, as keys (core/numbers/time_key.h). from or until may be NULL: no
+ * bound. */
 struct gw_groups {
 	uint32_t count; /* at most GW_GROUPS_MAX; 0: no table; groups are plain numbers */
 	const int64_t *from, *until;
+	/* An edge with an end is valid until the key before that end: its end exceeds until. strict_ends: until is the
+	 * key before the group's time, which the end must exceed as well. */
+	bool strict_ends;
 };
 
 struct gw_sampling_kind;
@@ -75,7 +92,8 @@ struct gw_draw {
 	struct gw_groups groups;
 };
 
-/* Entries [first, first + count) of a column, counted from the beginning of list `list` of the run. */
+/* Entries [first, first + count) of a column, counted from the first one of list `list` of the run: gw_column_entry()
+ * of its begin. */
 struct gw_need {
 	uint32_t list;
 	enum gw_column column;
@@ -85,7 +103,8 @@ struct gw_need {
 /* A run of lists while a draw is made from them.
  *
  * positions + lists.starts[i] has room for the bound of list i. A kind writes the picks of list i there, each as
- * lists.begins[i] + position in the list, and their number to counts[i]. Between rounds it may keep its state there. */
+ * lists.begins[i] + position in the list, and their number to counts[i]. Between rounds it may keep its state there. It
+ * may narrow a list that needs no more entries: then the list begins later and has a lower degree. */
 struct gw_draw_run {
 	struct gw_lists lists;       /* starts: sums of the bounds; after the last round: of the counts */
 	uint32_t counts[GW_RUN_MAX]; /* 0 before round 0 */
@@ -108,10 +127,12 @@ struct gw_draw_run {
 
 struct gw_sampling_kind {
 	const char *name;
-	const char *how;  /* in a sentence: sampled "by weight" */
-	uint32_t number;  /* on the wire; never changes */
-	uint32_t columns; /* GW_COLUMN_BITs of the columns that rounds may need */
-	bool valued;      /* rounds read the values of the lists' groups: the draw needs a table of groups */
+	const char *how;        /* in a sentence: sampled "by weight" */
+	uint32_t number;        /* on the wire; never changes */
+	uint32_t columns;       /* GW_COLUMN_BITs of the columns that rounds may need */
+	uint32_t optional;      /* those of them that a rule may leave unnamed */
+	enum gw_edge_pick pick; /* of the rule. Kinds of the same columns differ in it */
+	bool valued;            /* rounds read the values of the lists' groups: the draw needs a table of groups */
 	/* The most picks from a list of this degree. NULL: gw_pick_count(). */
 	uint64_t (*bound)(const struct gw_pick_rule *rule, uint64_t degree);
 	/* Checks the forms of the columns: GW_UNSUPPORTED names what is missing. The client asks when it looks a rule
@@ -125,12 +146,17 @@ struct gw_sampling_kind {
 
 #define GW_KIND_UNIFORM  1u
 #define GW_KIND_WEIGHTED 2u
+#define GW_KIND_TEMPORAL 3u
+#define GW_KIND_LAST     4u
 
 /* The kinds. gw_sampling_kind_at: by number, NULL for a number that this version does not know. */
-extern const struct gw_sampling_kind gw_sample_uniform, gw_sample_weighted;
+extern const struct gw_sampling_kind gw_sample_uniform, gw_sample_weighted, gw_sample_temporal, gw_sample_last;
 const struct gw_sampling_kind *gw_sampling_kind_at(uint32_t number);
-/* The kind that draws with the columns that a rule names. GW_UNSUPPORTED: no kind does; the text names the column. */
+/* The kind that draws with the columns that a rule names, as its pick says. GW_UNSUPPORTED: no kind does; the text
+ * names the column. GW_INVALID: the rule has a pick or an end that nothing reads, because it names no time. */
 gw_status gw_sampling_kind_of(const struct gw_column_names *names, const struct gw_sampling_kind **out);
+/* Whether a rule that names the columns of these GW_COLUMN_BITs may have the kind. */
+bool gw_sampling_kind_takes(const struct gw_sampling_kind *kind, uint32_t bits);
 /* For tests: adds a kind to the table, in place of the one added before; NULL: none. Call it while nothing draws. */
 void gw_sampling_kind_try(const struct gw_sampling_kind *kind);
 
@@ -146,13 +172,19 @@ gw_status gw_draw_check_use(const struct gw_draw *draw);
 void gw_draw_run_begin(const struct gw_draw *draw, struct gw_draw_run *run);
 void gw_draw_run_end(const struct gw_draw *draw, struct gw_draw_run *run, uint64_t *positions);
 
-/* The entry of the list's first edge in a column at hand. */
+/* Where the list begins in its part, if the columns are at hand. */
+static inline uint64_t gw_draw_position(const struct gw_draw_run *run, uint32_t list)
+{
+	return run->at_hand->firsts ? run->at_hand->firsts[list] : run->lists.begins[list];
+}
+
+/* The list's first entry in a column at hand. */
 static inline const void *gw_draw_at_hand(const struct gw_draw *draw, const struct gw_draw_run *run, uint32_t list,
 					  enum gw_column column)
 {
 	const struct gw_draw_columns *columns = run->at_hand;
 	const struct gw_columns *of = columns->all ? columns->all : columns->each[list];
-	uint64_t first = columns->firsts ? columns->firsts[list] : run->lists.begins[list];
+	uint64_t first = gw_column_entry(column, gw_draw_position(run, list));
 	return (const uint8_t *)of->at[column] + first * draw->forms[column].entry_bytes;
 }
 

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "core/numbers/sort.h"
 #include "sampler/pick_long.h"
 
 #define SMALL_PICKS 64 /* up to this many picks, insertion sort */
@@ -24,12 +25,26 @@ void gw_pick_scratch_free(struct gw_pick_scratch *scratch)
 	gw_vec_free(&scratch->got);
 	gw_vec_free(&scratch->weights);
 	gw_vec_free(&scratch->sums);
+	gw_vec_free(&scratch->eligible);
 }
 
 gw_status gw_pick_rule_check(const struct gw_pick_rule *rule)
 {
 	if (rule->fanout < GW_FANOUT_ALL || rule->fanout > GW_FANOUT_MAX)
 		return gw_fail(GW_INVALID, "fanout %d: give -1 for all or 0 to %d", rule->fanout, GW_FANOUT_MAX);
+	return GW_OK;
+}
+
+gw_status gw_pick_sort(uint64_t *positions, uint64_t n, struct gw_pick_scratch *scratch)
+{
+	if (n > SMALL_PICKS)
+		return gw_sort_rows(positions, NULL, n, &scratch->sorted);
+	for (uint64_t i = 1; i < n; i++) {
+		uint64_t position = positions[i], at = i;
+		for (; at && positions[at - 1] > position; at--)
+			positions[at] = positions[at - 1];
+		positions[at] = position;
+	}
 	return GW_OK;
 }
 

@@ -23,6 +23,9 @@ void gw_pick_scratch_free(struct gw_pick_scratch *scratch);
 gw_status gw_pick_in(const struct gw_pick_rule *rule, uint64_t instance, uint32_t group, uint64_t degree,
 		     struct gw_pick_scratch *scratch, uint64_t *out);
 
+/* Sorts n positions. GW_NO_MEMORY. */
+gw_status gw_pick_sort(uint64_t *positions, uint64_t n, struct gw_pick_scratch *scratch);
+
 /* In group 0. */
 static inline gw_status gw_pick(const struct gw_pick_rule *rule, uint64_t instance, uint64_t degree,
 				struct gw_pick_scratch *scratch, uint64_t *out)

@@ -53,7 +53,8 @@ gw_status gw_picks_rounds_begin(struct gw_picks_rounds *rounds, struct gw_picks 
 		gw_draw_run_begin(draw, run);
 		runs[r].slot = total;
 		runs[r].complete = false;
-		total += run->lists.starts[run->lists.n];
+		/* A run may write past its last pick after the next run is complete. */
+		total += run->lists.starts[run->lists.n] + (gw_draw_is_uniform(draw) ? 0 : GW_SLACK);
 	}
 	rounds->draw = *draw;
 	rounds->picks = picks;
@@ -103,10 +104,11 @@ static gw_status rounds_ask(struct gw_picks_rounds *rounds, uint64_t need_count)
 		of->run.needs = needs;
 		of->run.got = rounds->got + of->first_need;
 		for (uint64_t i = 0; i < of->run.need_count; i++)
-			reads[of->first_need + i] =
-				(struct gw_column_read){.column = needs[i].column,
-							.first = of->run.lists.begins[needs[i].list] + needs[i].first,
-							.count = needs[i].count};
+			reads[of->first_need + i] = (struct gw_column_read){
+				.column = needs[i].column,
+				.first = gw_column_entry(needs[i].column, of->run.lists.begins[needs[i].list]) +
+					 needs[i].first,
+				.count = needs[i].count};
 	}
 	rounds->reads = reads;
 	rounds->read_count = need_count;

@@ -381,18 +381,19 @@ static gw_status take_names(const struct gw_server *server, const struct gw_samp
 	uint32_t nameable = gw_columns_nameable(), bits = 0;
 	slice->names.meta = server->meta;
 	slice->names.etype = call->etype;
+	slice->names.pick = kind->pick;
 	for (uint32_t i = 0; i < call->column_count; i++) {
 		const struct gw_sample_column *column = &slice->arrays.columns[i];
 		if (column->number >= GW_COLUMN_COUNT || !(nameable & GW_COLUMN_BIT(column->number)))
 			return gw_fail(GW_UNSUPPORTED, "sample request with column %u: this server does not know it",
 				       column->number);
-		if (strlen(column->name) > GW_NAME_MAX)
+		if (strlen(column->name) > GW_COLUMN_NAME_MAX)
 			return gw_fail(GW_PROTOCOL, "sample request with a %s's name of %zu bytes",
 				       gw_column_name(column->number), strlen(column->name));
 		slice->names.of[column->number] = column->name;
 		bits |= GW_COLUMN_BIT(column->number);
 	}
-	if (bits != (kind->columns & nameable))
+	if (!gw_sampling_kind_takes(kind, bits))
 		return gw_fail(GW_PROTOCOL, "sample request of kind %s with columns 0x%x: it draws with 0x%x",
 			       kind->name, bits, kind->columns & nameable);
 	if (bits && call->flags & GW_SAMPLE_BY_SOURCE) /* columns have the order of in-lists */
@@ -438,7 +439,7 @@ static gw_status find_draw(const struct gw_server *server, const struct gw_sampl
 	slice->draw = (struct gw_draw){
 		.rule = {.key = call->key, .fanout = call->fanout, .replace = call->flags & GW_SAMPLE_REPLACE},
 		.kind = gw_sampling_kind_at(call->kind),
-		.groups = {.count = call->table_count},
+		.groups = {.count = call->table_count, .strict_ends = call->flags & GW_SAMPLE_STRICT_ENDS},
 	};
 	slice->draw.forms[GW_COLUMN_IDS].entry_bytes = slice->adjacency->index_bytes;
 	if (!slice->draw.kind)

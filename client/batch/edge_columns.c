@@ -10,7 +10,7 @@
 
 static bool same_names(const struct gw_column_names *a, const struct gw_column_names *b)
 {
-	bool same = a->etype == b->etype;
+	bool same = a->etype == b->etype && a->pick == b->pick;
 	for (uint32_t c = 0; same && c < GW_COLUMN_COUNT; c++)
 		same = !a->of[c] == !b->of[c] && (!a->of[c] || strcmp(a->of[c], b->of[c]) == 0);
 	return same;
@@ -104,7 +104,7 @@ static gw_status columns_make(struct gw_client *client, const struct gw_column_n
 	gw_status status = gw_sampling_kind_of(names, &columns->sampling.kind);
 	if (status == GW_OK)
 		status = gw_column_names_check(names);
-	columns->names = (struct gw_column_names){.meta = names->meta, .etype = names->etype};
+	columns->names = (struct gw_column_names){.meta = names->meta, .etype = names->etype, .pick = names->pick};
 	columns->sampling.names = &columns->names;
 	for (uint32_t c = 0; c < GW_COLUMN_COUNT && status == GW_OK; c++) {
 		if (names->of[c] && !(columns->names.of[c] = gw_strdup(names->of[c])))
@@ -126,7 +126,7 @@ gw_status gw_edge_columns_find(struct gw_client *client, uint32_t etype, const s
 	const struct gw_column_names names = gw_column_names_of(client->meta, etype, rule);
 	gw_status status = GW_OK;
 	*out = NULL;
-	if (!gw_column_names_bits(&names))
+	if (!gw_column_names_bits(&names) && names.pick == GW_PICK_UNIFORM)
 		return GW_OK;
 	pthread_mutex_lock(&client->edge_columns_lock);
 	struct gw_edge_columns *columns = columns_known(client, &names);

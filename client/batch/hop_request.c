@@ -112,7 +112,8 @@ static gw_status print_call(struct gw_hop_source *source)
 				      .fanout = draw->rule.fanout,
 				      .kind = draw->kind->number,
 				      .flags = (draw->rule.replace ? GW_SAMPLE_REPLACE : 0u) |
-					       (source->direction == GW_OUT ? GW_SAMPLE_BY_SOURCE : 0u),
+					       (source->direction == GW_OUT ? GW_SAMPLE_BY_SOURCE : 0u) |
+					       (draw->groups.strict_ends ? GW_SAMPLE_STRICT_ENDS : 0u),
 				      .row_count = (uint32_t)source->asked,
 				      .reply_bytes_max = REPLY_BYTES_MAX,
 				      .table_count = draw->groups.count};

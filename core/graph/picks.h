@@ -13,6 +13,7 @@ struct gw_pick_scratch {
 	struct gw_vec seen, sorted, wide;
 	struct gw_vec needs, next_needs, got; /* of the memory driver (sampler/draw_memory.c) */
 	struct gw_vec weights, sums;          /* of exact draws by weight */
+	struct gw_vec eligible;               /* of draws by time that scan */
 };
 
 /* The picks of consecutive destinations, in their order. The owner keeps the vectors and reuses them. */

@@ -40,6 +40,7 @@
 #include "sampler/kinds/weighted_exact.h"
 #include "sampler/kinds/weighted_run.h"
 #include "sampler/kinds/weighted_table.h"
+#include "sampler/pick.h"
 
 #define TABLE_ENTRY_BYTES 8
 
@@ -86,7 +87,7 @@ static gw_status pick_by_weight(struct gw_weighted *w, uint32_t list, const void
 			gw_exact_take(&exact, slots[count]);
 		count++;
 	}
-	status = gw_weighted_sort(w, slots, count);
+	status = gw_pick_sort(slots, count, w->run->scratch);
 	if (status == GW_OK)
 		gw_weighted_finish(w, list, count);
 	return status;

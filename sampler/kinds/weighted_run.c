@@ -1,10 +1,6 @@
 /* Needs and picks of a round: see weighted_run.h. Fails if memory runs out. */
 #include "sampler/kinds/weighted_run.h"
 
-#include "core/numbers/sort.h"
-
-#define SORTED_PICKS 64 /* up to this many picks, insertion */
-
 gw_status gw_weighted_ask_flush(struct gw_weighted *w)
 {
 	struct gw_weighted_ask *ask = &w->ask;
@@ -61,17 +57,4 @@ void gw_weighted_finish(struct gw_weighted *w, uint32_t list, uint64_t count)
 	}
 	w->run->counts[list] = (uint32_t)count;
 	w->run->done[list] = true;
-}
-
-gw_status gw_weighted_sort(struct gw_weighted *w, uint64_t *slots, uint64_t n)
-{
-	if (n > SORTED_PICKS)
-		return gw_sort_rows(slots, NULL, n, &w->run->scratch->sorted);
-	for (uint64_t i = 1; i < n; i++) {
-		uint64_t slot = slots[i], at = i;
-		for (; at && slots[at - 1] > slot; at--)
-			slots[at] = slots[at - 1];
-		slots[at] = slot;
-	}
-	return GW_OK;
 }

@@ -85,8 +85,6 @@ gw_status gw_weighted_ask_whole(struct gw_weighted *w, uint32_t list, enum gw_co
 /* Lists what was asked for: call it at the end of a round. GW_NO_MEMORY. */
 gw_status gw_weighted_ask_flush(struct gw_weighted *w);
 
-/* Sorts n positions in a list's slots. GW_NO_MEMORY. */
-gw_status gw_weighted_sort(struct gw_weighted *w, uint64_t *slots, uint64_t n);
 /* The first `count` slots of a list, positions within it, are its picks: they ascend. */
 void gw_weighted_finish(struct gw_weighted *w, uint32_t list, uint64_t count);
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/graph/alias.h"
+#include "sampler/pick.h"
 
 #define ENTRY_BYTES  8
 #define SORTED_PICKS 64 /* up to this many picks, insertion into sorted ones */
@@ -168,7 +169,7 @@ static gw_status pick_by_table(struct gw_weighted *w, uint32_t list, uint64_t dr
 	if (picked.count < w->fanout)
 		return ask_more(w, list, end);
 	if (w->replace || picked.set)
-		status = gw_weighted_sort(w, slots, picked.count);
+		status = gw_pick_sort(slots, picked.count, run->scratch);
 	if (status == GW_OK)
 		gw_weighted_finish(w, list, picked.count);
 	return status;

@@ -63,7 +63,8 @@ static void check_negatives(const struct ways *ways)
 						      .no_true_edges = kind >= 6,
 						      .negative_ids = kind % 2 ? few : NULL,
 						      .negative_id_count = kind % 2 ? 4 : 0};
-			struct gw_sample_spec spec = {.hops = 2, .fanouts = all_fanouts, .edges = &edges};
+			struct gw_sample_spec spec = {
+				.hops = 2, .fanouts = all_fanouts, .edges = &edges, .disjoint = kind % 5 == 0};
 			make_positives(ways, etype, seeds);
 			assert_int_equal(check_batch(ways, &spec, seeds, COUNT), 0);
 		}
@@ -424,8 +425,9 @@ static void values_are_needed(struct gw_client *client)
 	struct gw_edge_list *listed;
 	valued.valued = true;
 	must(hop_columns(client, FIXTURE_CITES, rules[FIXTURE_CITES], &valued, &columns));
-	expect(gw_sample(client, &spec, 1, 1, &seed, 1, &batch), GW_INVALID, "needs a value for each seed");
-	expect(gw_neighbours(client, &list, 1, 1, &seed, 1, &listed), GW_INVALID, "needs a value for each seed");
+	expect(gw_sample(client, &spec, 1, 1, &seed, 1, &batch), GW_INVALID, "no times, and edges are drawn by time");
+	expect(gw_neighbours(client, &list, 1, 1, &seed, 1, &listed), GW_INVALID,
+	       "no times, and edges are drawn by time");
 	must(hop_columns(client, FIXTURE_CITES, rules[FIXTURE_CITES], &gw_sample_weighted, &columns));
 }
 
@@ -499,8 +501,15 @@ static void wrong_seeds_are_named(void **state)
 	struct gw_sample_spec ruled = {.hops = 2, .fanouts = all_fanouts, .rules = rules};
 	rules[FIXTURE_CITES] = (struct gw_edge_rule){.mask = "weight"};
 	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_UNSUPPORTED, "rule's mask is not supported");
-	rules[FIXTURE_CITES] = (struct gw_edge_rule){.weight = "weight", .time = "weight"};
-	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_UNSUPPORTED, "rule's time is not supported");
+	rules[FIXTURE_CITES] = (struct gw_edge_rule){.weight = "weight", .time = "year"};
+	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_UNSUPPORTED,
+	       "the rule has weight \"weight\", time \"year\" together");
+	rules[FIXTURE_CITES] = (struct gw_edge_rule){.pick = GW_PICK_LAST};
+	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_INVALID, "picks the last edges and has no time");
+	rules[FIXTURE_CITES] = (struct gw_edge_rule){.weight = "weight", .end = "year"};
+	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_INVALID, "has an end and no time");
+	rules[FIXTURE_CITES] = (struct gw_edge_rule){.time = "absent", .pick = GW_PICK_LAST};
+	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_NOT_FOUND, "no feature \"absent\"");
 	rules[FIXTURE_CITES] = (struct gw_edge_rule){.weight = "absent"};
 	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_NOT_FOUND, "no feature \"absent\"");
 	rules[FIXTURE_CITES] = (struct gw_edge_rule){.weight = ""};

@@ -163,9 +163,9 @@ static gw_status ask_for_columns(const struct server_bed *bed, struct gw_sample_
 static void other_columns_are_refused(void **state)
 {
 	(void)state;
-	char longest[GW_NAME_MAX + 2], text[GW_ERROR_TEXT_MAX];
+	char longest[GW_COLUMN_NAME_MAX + 2], text[GW_ERROR_TEXT_MAX];
 	memset(longest, 'w', sizeof(longest) - 1);
-	longest[GW_NAME_MAX + 1] = 0;
+	longest[GW_COLUMN_NAME_MAX + 1] = 0;
 	const struct gw_sample_column weight = {GW_COLUMN_WEIGHT, "weight"}, time = {GW_COLUMN_TIME, "weight"};
 	const struct {
 		uint32_t kind, count;
@@ -184,7 +184,12 @@ static void other_columns_are_refused(void **state)
 		{GW_KIND_WEIGHTED, 1, {{900, "weight"}}, GW_UNSUPPORTED, "column 900: this server does not"},
 		{GW_KIND_WEIGHTED, 1, {{UINT32_MAX, "weight"}}, GW_UNSUPPORTED, "column 4294967295: this server"},
 		{GW_KIND_WEIGHTED, 1, {{GW_COLUMN_WEIGHT, "absent"}}, GW_NOT_FOUND, "no feature \"absent\""},
-		{GW_KIND_WEIGHTED, 1, {{GW_COLUMN_WEIGHT, longest}}, GW_PROTOCOL, "weight's name of 65 bytes"},
+		{GW_KIND_WEIGHTED, 1, {{GW_COLUMN_WEIGHT, longest}}, GW_PROTOCOL, "weight's name of 72 bytes"},
+		{GW_KIND_TEMPORAL, 1, {weight}, GW_PROTOCOL, "kind temporal with columns 0x2: it draws with 0x48"},
+		{GW_KIND_LAST, 1, {{GW_COLUMN_END, "year"}}, GW_PROTOCOL, "kind last with columns 0x40"},
+		{GW_KIND_TEMPORAL, 1, {{GW_COLUMN_FENCE, "year"}}, GW_UNSUPPORTED, "column 5: this server does not"},
+		{GW_KIND_TEMPORAL, 1, {{GW_COLUMN_TIME, "year"}}, GW_INVALID, "drawn by time, which needs a value"},
+		{GW_KIND_LAST, 2, {{GW_COLUMN_TIME, "year"}, {GW_COLUMN_END, "year"}}, GW_INVALID, "needs a value"},
 		{77, 1, {weight}, GW_UNSUPPORTED, "kind 77: this server does not know it"},
 	};
 	struct server_bed bed;
