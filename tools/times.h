@@ -3,7 +3,7 @@
  *
  *   "NAME"                 each edge type with an edge feature NAME by it; of the others, each type whose source type
  *                          has a node feature NAME by the times of its sources, as NAME.source
- *   "NAME.source"          the times of the sources, also beside an edge feature NAME
+ *   "NAME.source"          the times of the sources, even if the type has an edge feature NAME
  *   "SRC:REL:DST:NAME"     the same for one edge type
  *
  * Each node type that has a feature of a named time gets an index of it (core/graph/times.h).
