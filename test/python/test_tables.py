@@ -430,3 +430,17 @@ def test_mixed_columns_are_refused_in_one_line():
         with pytest.raises(TypeError, match="edges") as raised:
             graphwire.from_tables(table).write(None)
         assert "\n" not in str(raised.value)
+
+
+def test_edges_keep_their_own_times(tmp_path):
+    """from_tables(time=) sorts the lists of its edges; partition_graph(time=) those of the others."""
+    days = pa.array([3, 1, 2], pa.date32())
+    nodes = {"a": pa.table({"id": [0, 1, 2], "born": days})}
+    edges = {("a", "r", "a"): pa.table({"src": [0, 1, 2], "dst": [2, 2, 2], "when": [5, 6, 7]}),
+             ("a", "s", "a"): pa.table({"src": [0, 1, 2], "dst": [2, 2, 2]})}
+    tables = graphwire.from_tables(edges, nodes, features={"a": ["born"]}, time={("a", "r", "a"): "when"})
+    path = graphwire.partition_graph(tables, "g", 1, tmp_path / "g", method="random", time="born")
+    order = json.loads(path.read_text())["order"]
+    assert order == {"a:r:a": ["time:time", "src"], "a:s:a": ["time:born.source", "src"]}
+    with pytest.raises(RuntimeError, match=r'edge type a:r:a has two times, "time" and "born\.source"'):
+        graphwire.partition_graph(tables, "g", 1, tmp_path / "g", method="random", time="a:r:a:born.source")
