@@ -344,3 +344,28 @@ def test_files_that_lack_a_time(plain, tmp_path):
     np.save(tmp_path / "pairs.npy", np.zeros((3, 2), "M8[D]"))
     assert "times of datetime64, not whole numbers" in refused("import", "--from", tmp_path / "pairs.npy", "--out",
                                                                tmp_path / "no", "--quiet")
+
+
+@pytest.mark.parametrize("words, order, times", [
+    (["--time", "t"], "time:t", ["edge/_N___E___N/t"]),
+    (["--node-time", "t"], "time:t.source", ["edge/_N___E___N/t.source", "node/_N/t"]),
+    (["--time", "t", "--node-time", "u"], "time:t", ["edge/_N___E___N/t"]),
+    (["--time", "t", "--undirected"], "time:t", ["edge/_N___E___N/t"]),
+])
+def test_generated_times(tmp_path, words, order, times):
+    """The same bytes with any number of threads; inspect shows the first and the last time, and the added bytes."""
+    for threads in (1, 3):
+        run("generate", "rmat", "--scale", 8, *words, "--threads", threads, "--out", tmp_path / str(threads), "--quiet")
+        run("verify", tmp_path / str(threads))
+    parts = Parts(tmp_path / "1")
+    assert parts.digests() == Parts(tmp_path / "3").digests()
+    assert list(parts.json["order"].values()) == [[order, "src"]]
+    shown = json.loads(run("inspect", "--json", tmp_path / "1"))["times"]
+    assert [time["array"] for time in shown] == times
+    for time in shown:
+        found = parts(0, time["array"])
+        assert (time["first"], time["last"]) == (found.min(), found.max()) and 0 <= time["first"]
+        added = [f"{time['array']}{end}" for end in (".fence", ".times", ".times_nodes")]
+        added += [time["array"]] if time["array"].endswith(".source") else []
+        assert time["added_bytes"] == sum(parts(0, name).nbytes for name in added if name in parts.json["part-0"])
+        assert time["array"] in run("inspect", tmp_path / "1")
