@@ -292,7 +292,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         graph of files, a name may be a column, as for `graphwire import --weight`.
     time: names of times, which are features of numbers (int64, int32, float64 or float32), [edges] or [nodes]. The
         lists of each edge type that has the edge feature NAME are sorted by it; those of the others by the feature NAME
-        of the source type's nodes, whose times are then stored beside the edges, 4 or 8 bytes an edge ("NAME.source":
+        of the source type's nodes, whose times parts then store for each edge, 4 or 8 bytes an edge ("NAME.source":
         in any case). Nodes with the feature get an index of it. "SRC:REL:DST:NAME" means one edge type. Edges of equal
         time stay in the order of their sources.
     progress: a bar of tqdm, if it is installed. None: on a terminal and in a notebook; True: always; False: never.
