@@ -19,7 +19,7 @@ from graphwire._base.native import c_name, check, ffi, finish, in_thread, lib, o
 from graphwire._base.opened import Etype, OpenedGraph
 from graphwire._graph import fanouts
 from graphwire._graph import ids as ids_module
-from graphwire._graph.weights import Weight, weight_of
+from graphwire._graph.rules import Weight, weight_of
 
 
 @keywords

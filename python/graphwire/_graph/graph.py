@@ -29,8 +29,8 @@ from graphwire._graph import ids as ids_module
 from graphwire._graph.edges import EdgeList
 from graphwire._graph.ids import OrigIds
 from graphwire._graph.index import RowIndex
+from graphwire._graph.rules import Weight
 from graphwire._graph.tensor import Initial, Tensor
-from graphwire._graph.weights import Weight
 
 
 def _text(name: str, value: Any) -> str | bytes | None:

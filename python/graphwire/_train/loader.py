@@ -32,7 +32,7 @@ from graphwire._base.opened import Etype
 from graphwire._graph.fanouts import Fanouts
 from graphwire._graph.graph import Graph
 from graphwire._graph.held_out import HeldOut
-from graphwire._graph.weights import Weight
+from graphwire._graph.rules import Weight
 from graphwire._train.batch import Batch
 from graphwire._train.loops import END, Loop
 from graphwire._train.minibatch import Names, Spec, make_batch

@@ -20,7 +20,7 @@ from graphwire._base.native import ffi, lib
 from graphwire._graph.fanouts import Fanouts, hops_of
 from graphwire._graph.graph import Graph
 from graphwire._graph.held_out import HeldOut
-from graphwire._graph.weights import Rules, Weight
+from graphwire._graph.rules import Rules, Weight
 from graphwire._train.batch import Batch, Block, Edges
 from graphwire._train.seeds import EdgeSeeds, NodeSeeds
 
