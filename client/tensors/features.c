@@ -85,8 +85,8 @@ gw_status gw_edge_times(struct gw_client *client, uint32_t etype, const char *na
 		times = feature_named(client, true, etype, of_source);
 	if (!times && feature_named(client, false, client->etypes[etype].src, name))
 		return gw_fail(GW_NOT_FOUND,
-			       "edge type %s: \"%.64s\" is a feature of the sources, and the parts do not keep it beside "
-			       "the edges: partition the graph with --time %.64s",
+			       "edge type %s: \"%.64s\" is a feature of the sources, and the parts do not store it beside "
+			       "the edges; \"graphwire partition --time %.64s\" makes parts that do",
 			       client->etypes[etype].name, name, name);
 	*out = times ? &times->tensor : NULL;
 	return GW_OK;
