@@ -11,7 +11,7 @@ such feature.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
@@ -23,23 +23,27 @@ from graphwire._base.times import Times
 from graphwire._graph.rules import SOURCE, Rules, listed
 
 
-def by_list(given: Any, names: Sequence[str], keys: Sequence[Any], what: str, several: bool) -> list[Any]:
-    """The part of an argument for each list of seeds. names: the lists' types; keys: a number for each key of a dict;
-    several: the seeds are given by type. One number holds for all lists. Raises InvalidError for a type that has none.
-    """
+def by_list(given: Any, names: Sequence[str], name_of: Callable[[Any], str], what: str, several: bool) -> list[Any]:
+    """The part of an argument for each list of seeds. names: the lists' types; name_of: the type of a key; several: the
+    seeds are given by type. One number holds for all lists. Raises InvalidError for a type that has none."""
     if not isinstance(given, Mapping):
         if several and given is not None and np.ndim(given):
             raise checks.invalid(f"{what}: the seeds are given by type: give {{type: {what}}}")
         return [given] * len(names)
     if not several:
         raise TypeError(f"{what}: the seeds are of one type, and are given without it: give {what} without a type")
-    other = [names_of for names_of in keys if names_of not in names]
+    found = {}
+    for key, value in given.items():
+        try:
+            found[name_of(key)] = value
+        except NotFoundError as error:
+            raise NotFoundError(error.status, f"{what}: {error}") from None
+    other = found.keys() - set(names)
     if other:
-        raise checks.invalid(f"{what}: {other[0]} has no seeds")
-    found = dict(zip(keys, given.values()))
-    for name in names:
-        if found.get(name) is None:
-            raise checks.invalid(f"{what}: {name} has seeds, and no {what}")
+        raise checks.invalid(f"{what}: {min(other)} has no seeds")
+    lacking = [name for name in names if found.get(name) is None]
+    if lacking:
+        raise checks.invalid(f"{what}: {lacking[0]} has seeds, and no {what}")
     return [found[name] for name in names]
 
 

@@ -67,8 +67,7 @@ class _Lists:
         names = [types[kind] for kind in self.types]
 
         def of_lists(given: Any, what: str) -> list[Any]:
-            keys = [types[number(kind)] for kind in given] if isinstance(given, Mapping) else []
-            return by_list(given, names, keys, what, self.several)
+            return by_list(given, names, lambda kind: types[number(kind)], what, self.several)
 
         every = of_lists(times, "times")
         if self.empty and times is None:
