@@ -307,7 +307,7 @@ static gw_status take_start(struct gw_loader *loader, const struct gw_loader_sta
 	if (start->plan && start->plan != loader->plan)
 		return gw_fail(
 			GW_INVALID,
-			"the start is the state of a loader with another graph, other seeds, another seed, shuffle, "
+			"the start is the state of a loader with another graph, other seeds or times, another seed, shuffle, "
 			"batch size, world or last batch; or it is shuffled, "
 			"and of a version of Graphwire with another order");
 	if (start->step > most)
