@@ -83,7 +83,7 @@ enum gw_edge_pick {
  * without it, a draw reads the weights of the whole list.
  *
  * time: an int64, int32, float64 or float32 for each edge; NAME.source is the node feature NAME of the edge's source,
- * which parts store beside their edges. Times have no unit here: they are compared as numbers, exactly, with the time
+ * which parts store with their edges. Times have no unit here: they are compared as numbers, exactly, with the time
  * of the seed for which a node is expanded. An edge is eligible if its time is not later than the seed's (strict: if it
  * is earlier), and not before the seed's window. At every hop it is the time of the seed that holds. NaN is never
  * eligible. end: a time, of whole numbers or of real ones as `time` is, from which the edge is not valid any more: it
