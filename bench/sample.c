@@ -3,7 +3,7 @@
  *
  *   make or read a graph -> for each number of threads and each kind of draw: check batches, record what they touch
  *   -> sweep the replay's prefetch distances -> replay, bare loop and gw_blocks_run_memory in turn -> report
- *   -> the same edges as 8 and 32 edge types (sample_types.c)
+ *   -> disjoint batches (sample_groups.c) -> the same edges as 8 and 32 edge types (sample_types.c)
  *
  * The ceiling is the replay (sample_replay.c). The bare loop (sample_ceiling.c) is the second figure. A figure is the
  * edges of all threads over the time from the first thread's start to the last thread's end. Fails when out of memory.
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "bench/sample_bed.h"
+#include "bench/sample_groups.h"
 #include "bench/sample_types.h"
 #include "core/system/parallel.h"
 #include "sampler/lanes/wide.h"
@@ -241,6 +242,8 @@ static gw_status bench_sample_run(struct sample_arguments *a)
 		status = bench_sample_measure(a, first);
 	if (status == GW_OK && last != first)
 		status = bench_sample_measure(a, last);
+	if (first == 1 && status == GW_OK)
+		status = sample_groups_measure(&a->bench, &a->bed.graph, a->bed.seeds, a->bed.fanouts, a->bed.hops);
 	for (uint32_t types = 8; types <= 32 && first == 1 && status == GW_OK; types *= 4)
 		status = sample_types_measure(&a->bench, &a->bed.graph, types);
 	sample_bed_end(&a->bed);

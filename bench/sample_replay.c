@@ -124,9 +124,9 @@ INLINE void touch_slot(const struct gw_relabel *relabel, uint32_t id, bool dense
 		touch(&relabel->dense_map.entries[id], 8);
 		return;
 	}
-	uint64_t slot = gw_hash_slot(&relabel->hash_map, id);
-	touch(&relabel->hash_map.keys[slot], 8);
-	touch(&relabel->hash_map.numbers[slot], 4);
+	struct gw_hash_slot *slot = &relabel->hash_map.slots[gw_hash_slot_of(&relabel->hash_map, id)];
+	touch(&slot->key, 8);
+	touch(&slot->number, 4);
 }
 
 INLINE void prefetch_slot(const struct gw_relabel *relabel, uint32_t id, bool dense)
@@ -135,9 +135,7 @@ INLINE void prefetch_slot(const struct gw_relabel *relabel, uint32_t id, bool de
 		__builtin_prefetch(&relabel->dense_map.entries[id], 1);
 		return;
 	}
-	uint64_t slot = gw_hash_slot(&relabel->hash_map, id);
-	__builtin_prefetch(&relabel->hash_map.keys[slot], 1);
-	__builtin_prefetch(&relabel->hash_map.numbers[slot], 1);
+	gw_hash_map_prefetch(&relabel->hash_map, id);
 }
 
 /* Offsets of lists [at, at + n); neighbours prefetched. Returns the number of neighbours. */

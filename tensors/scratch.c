@@ -44,7 +44,7 @@ void gw_tensor_table_acquire_scratch(struct gw_tensor_table *table, struct gw_ro
 
 void gw_tensor_table_release_scratch(struct gw_tensor_table *table, struct gw_row_push_scratch *scratch)
 {
-	bool keep = scratch->map.keys && scratch->map.mask < SCRATCH_SLOTS_MAX &&
+	bool keep = scratch->map.slots && scratch->map.mask < SCRATCH_SLOTS_MAX &&
 		    scratch->numbers.capacity <= SCRATCH_BYTES_MAX && scratch->floats.capacity <= SCRATCH_BYTES_MAX;
 	struct gw_kept_scratch *kept = keep ? scratch_seize(table, GW_KEPT_NONE) : NULL;
 	if (!kept) {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/graph/times.h"
 #include "core/system/parallel.h"
 #include "tools/output_options.h"
 #include "tools/phase.h"
@@ -61,6 +62,21 @@ static gw_status take_weights(void *input, char *text)
 	return generate_take_weight(input, name);
 }
 
+static gw_status generate_take_time(void *input, char *text)
+{
+	struct generate_arguments *a = input;
+	a->rmat.time = text;
+	return gw_time_name_check(text);
+}
+
+static gw_status generate_take_node_time(void *input, char *text)
+{
+	struct generate_arguments *a = input;
+	a->rmat.node_time = text;
+	return gw_name_is_taken(false, text) ? gw_fail(GW_INVALID, "\"%s\": the format reserves this name", text)
+					     : gw_time_name_check(text);
+}
+
 static gw_status generate_check(void *input)
 {
 	const struct generate_arguments *a = input;
@@ -89,6 +105,13 @@ static const struct gw_option table[] = {
 	 "8 bytes an edge; may be repeated",
 	 0, GW_OPTION_CALL(generate_take_weight)},
 	{"weights", NULL, "the same as --weight weight", 0, GW_OPTION_CALL(take_weights)},
+	{"time", "NAME",
+	 "edge feature of this name, int64 from 0 below the number of edges; the lists are sorted by it", 0,
+	 GW_OPTION_CALL(generate_take_time)},
+	{"node-time", "NAME",
+	 "node feature of this name, int64 from 0 below the number of nodes; without --time, the lists are sorted by the "
+	 "times of the sources, which are stored beside the edges as NAME.source, 8 bytes an edge",
+	 0, GW_OPTION_CALL(generate_take_node_time)},
 	{"undirected", NULL, "every edge in both directions", 0, GW_OPTION_FLAG(A, rmat.undirected)},
 	{"reverse", NULL, "add the edge type rev__E", 0, GW_OPTION_FLAG(A, rmat.reverse)},
 	{"transpose", NULL, "store out-edges too", 0, GW_OPTION_FLAG(A, rmat.transpose)},
@@ -112,10 +135,18 @@ static gw_status generate(const struct generate_arguments *a)
 	if (status == GW_OK) {
 		gw_phase_end(&phase, "generate", 0);
 		phase = gw_phase_begin(a->build.threads, a->build.quiet);
-		status = gw_builder_write(builder, a->out, &a->build, &stats);
+		struct gw_builder_options build = a->build;
+		const char *times[2];
+		if (a->rmat.time)
+			times[build.num_times++] = a->rmat.time;
+		if (a->rmat.node_time && !a->rmat.time)
+			times[build.num_times++] = a->rmat.node_time;
+		build.times = times;
+		status = gw_builder_write(builder, a->out, &build, &stats);
 	}
 	if (status == GW_OK) {
 		gw_phase_end(&phase, "sort and write", stats.bytes);
+		gw_phase_print_times(a->build.quiet, stats.times_bytes);
 		gw_phase_print_graph(a->build.quiet, a->out, a->name, stats.nodes, stats.edges);
 	}
 	gw_builder_destroy(builder);

@@ -38,6 +38,13 @@ void gw_phase_print_graph(bool quiet, const char *folder, const char *name, uint
 		       gw_text_count(others, (double)edges));
 }
 
+void gw_phase_print_times(bool quiet, uint64_t bytes)
+{
+	char text[GW_UNIT_TEXT_MAX];
+	if (!quiet && bytes)
+		fprintf(stderr, "times: %s for fences, indexes and sources' times\n", gw_text_bytes(text, (double)bytes));
+}
+
 struct gw_phase gw_phase_begin(unsigned threads, bool quiet)
 {
 	struct gw_phase phase = {.threads = threads ? threads : gw_processors(), .quiet = quiet};

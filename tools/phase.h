@@ -18,6 +18,9 @@ void gw_phase_hush(bool quiet);
 /* Prints the line of a command that has written a graph, on standard output. */
 void gw_phase_print_graph(bool quiet, const char *folder, const char *name, uint64_t nodes, uint64_t edges);
 
+/* Prints the bytes of the arrays that are made of times, on stderr; no line for 0. */
+void gw_phase_print_times(bool quiet, uint64_t bytes);
+
 /* threads 0: all processors. */
 struct gw_phase gw_phase_begin(unsigned threads, bool quiet);
 

@@ -18,7 +18,7 @@
 #define GRAIN (32u << 10)
 
 /* The purpose of a draw. It is the hop in the keys of the kind GW_DRAW_GENERATE. */
-enum { DRAW_EDGE, DRAW_FEATURE, DRAW_CENTRE, DRAW_LABEL, DRAW_SPLIT, DRAW_WEIGHT };
+enum { DRAW_EDGE, DRAW_FEATURE, DRAW_CENTRE, DRAW_LABEL, DRAW_SPLIT, DRAW_WEIGHT, DRAW_TIME, DRAW_NODE_TIME };
 
 #define SHARE_A   0x91eb851eu /* .57 * 2^32 */
 #define SHARE_AB  0xc28f5c28u /* .76 */
@@ -104,6 +104,37 @@ static gw_status add_weights(const struct gw_rmat_options *options, struct gw_bu
 	return status;
 }
 
+struct timing {
+	uint64_t key, below;
+	int64_t *times;
+};
+
+static gw_status make_times(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	(void)thread;
+	const struct timing *t = context;
+	for (uint64_t i = begin; i < end; i++) {
+		struct gw_words words = gw_philox(t->key, i, 0);
+		uint64_t word = (uint64_t)words.word[0] << 32 | words.word[1];
+		t->times[i] = (int64_t)(uint64_t)(((unsigned __int128)word * t->below) >> 64);
+	}
+	return GW_OK;
+}
+
+/* Times of rows: uniform from 0 below the number of rows. */
+static gw_status take_times(const struct gw_rmat_options *options, struct gw_builder *builder, uint32_t what,
+			    const char *name, uint64_t rows, struct gw_builder_array *out)
+{
+	gw_status status = GW_OK;
+	struct timing timing = {rmat_key_of(options, what), rows, gw_builder_take(builder, rows, 8, &status)};
+	if (status != GW_OK)
+		return status;
+	gw_parallel_for(options->threads, rows, GRAIN, make_times, &timing);
+	*out = (struct gw_builder_array){
+		.name = name, .dtype = GW_INT64, .ndim = 1, .shape = {rows}, .data = timing.times};
+	return GW_OK;
+}
+
 /* A label's centre is +1/2 or -1/2 in each column. Features thus separate the labels, with noise twice as wide. */
 static void make_features(const struct generating *g, uint64_t node, float *row)
 {
@@ -184,6 +215,11 @@ static gw_status add_nodes(struct generating *g, struct gw_builder *builder, uin
 		if (arrays[i].data)
 			status = gw_builder_node_array(builder, ntype, &arrays[i]);
 	}
+	struct gw_builder_array times;
+	if (status == GW_OK && options->node_time)
+		status = take_times(options, builder, DRAW_NODE_TIME, options->node_time, nodes, &times);
+	if (status == GW_OK && options->node_time)
+		status = gw_builder_node_array(builder, ntype, &times);
 	return status;
 }
 
@@ -205,6 +241,11 @@ static gw_status add_edges(struct generating *g, struct gw_builder *builder, uin
 	status = options->undirected ? gw_builder_mirror(builder, &edges) : GW_OK;
 	if (status == GW_OK)
 		status = gw_builder_etype(builder, ntype, "_E", ntype, &edges, &etype);
+	struct gw_builder_array times;
+	if (status == GW_OK && options->time)
+		status = take_times(options, builder, DRAW_TIME, options->time, count, &times);
+	if (status == GW_OK && options->time)
+		status = gw_builder_edge_array(builder, etype, &times);
 	return status != GW_OK ? status : add_weights(options, builder, etype, count);
 }
 
@@ -215,7 +256,8 @@ gw_status gw_rmat_build(const struct gw_rmat_options *options, struct gw_builder
 	uint32_t ntype;
 	/* 16 bytes an edge here, 16 more to sort them, 24 while they are written. */
 	if (__builtin_mul_overflow(nodes, options->edge_factor, &edges) ||
-	    __builtin_mul_overflow(edges, 56 + 4ull * options->num_weights, &bytes) ||
+	    __builtin_mul_overflow(edges, 56 + 4ull * options->num_weights + (options->time ? 16 : 0) + (options->node_time ? 8 : 0),
+				   &bytes) ||
 	    __builtin_add_overflow(bytes, nodes * (options->features * 4ull + 32), &bytes))
 		return gw_fail(GW_LIMIT, "scale %u with %llu edges per node: too big", options->scale,
 			       (unsigned long long)options->edge_factor);

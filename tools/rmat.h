@@ -16,6 +16,8 @@ struct gw_rmat_options {
 	double train_share, val_share, test_share; /* shares of the nodes in bool masks; all 0: no masks */
 	const char *weights[GW_WEIGHTS_MAX];       /* names of edge features, float32 in (0, 1], with alias tables */
 	uint32_t num_weights;
+	const char *time;      /* edge feature, int64 from 0 below the number of edges; NULL: none */
+	const char *node_time; /* node feature, int64 from 0 below the number of nodes; NULL: none */
 	bool undirected, reverse, transpose;
 	unsigned threads;
 };

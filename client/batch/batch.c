@@ -27,6 +27,9 @@ static void batch_destroy(struct gw_batch *batch)
 	gw_vec_free(&batch->fanouts);
 	gw_vec_free(&batch->fetches);
 	gw_vec_free(&batch->seeds);
+	gw_vec_free(&batch->times[0]);
+	gw_vec_free(&batch->times[1]);
+	gw_seed_groups_free(&batch->groups);
 	gw_vec_free(&batch->sampling);
 	gw_vec_free(&batch->columns);
 	gw_vec_free(&batch->local);
@@ -34,6 +37,7 @@ static void batch_destroy(struct gw_batch *batch)
 	gw_free(batch->view_blocks);
 	gw_free(batch->view_node_counts);
 	gw_free(batch->view_nodes);
+	gw_free(batch->view_groups);
 	gw_free(batch->view_rows);
 	gw_free(batch->view_row_counts);
 	gw_free(batch);
@@ -50,8 +54,9 @@ static gw_status batch_create(struct gw_engine *engine, struct gw_batch **out)
 	batch->view_blocks = gw_calloc(GW_HOPS_MAX, sizeof(*batch->view_blocks));
 	batch->view_node_counts = gw_calloc(meta->num_ntypes, sizeof(*batch->view_node_counts));
 	batch->view_nodes = gw_calloc(meta->num_ntypes, sizeof(*batch->view_nodes));
+	batch->view_groups = gw_calloc(meta->num_ntypes, sizeof(*batch->view_groups));
 	gw_status status = GW_NO_MEMORY;
-	if (batch->view_blocks && batch->view_node_counts && batch->view_nodes)
+	if (batch->view_blocks && batch->view_node_counts && batch->view_nodes && batch->view_groups)
 		status = gw_blocks_create(meta, &batch->blocks);
 	if (status == GW_OK)
 		status = gw_hop_init(&batch->hop, engine);
@@ -282,6 +287,19 @@ gw_status gw_spec_check(struct gw_client *client, const struct gw_sample_spec *s
 	return status;
 }
 
+gw_status gw_seed_lists_check_times(struct gw_client *client, const struct gw_sample_spec *spec,
+				    const struct gw_seeds *lists, uint32_t list_count, uint64_t most)
+{
+	struct gw_seed_times form = {.real = spec->real_times, .strict = spec->strict_times};
+	uint64_t each = 1;
+	gw_status status = gw_seed_times_of(client, spec->rules, 0, client->meta->num_etypes, &form);
+	if (status != GW_OK)
+		return status;
+	for (uint32_t i = 0; i < gw_spec_edge_types(spec); i++)
+		each = 2 + (uint64_t)spec->edges[i].negatives_each > each ? 2 + spec->edges[i].negatives_each : each;
+	return gw_seed_times_check(&form, lists, list_count, most * each);
+}
+
 static gw_status grow_fetches(struct gw_batch *batch, uint32_t count)
 {
 	if (count <= batch->fetch_capacity)
@@ -329,15 +347,16 @@ static gw_status set_rules(struct gw_batch *batch, const struct gw_edge_rule *ru
 	struct gw_client *client = batch->engine->client;
 	uint32_t etypes = client->meta->num_etypes;
 	batch->has_rules = false;
-	if (!rules)
-		return GW_OK;
+	gw_status status = gw_seed_times_of(client, rules, 0, etypes, &batch->time_form);
+	if (status != GW_OK || !rules)
+		return status;
 	if (gw_vec_reserve(&batch->sampling, etypes * sizeof(struct gw_edge_sampling)) != GW_OK ||
 	    gw_vec_reserve(&batch->columns, etypes * sizeof(struct gw_edge_columns *)) != GW_OK)
 		return GW_NO_MEMORY;
 	struct gw_edge_sampling *sampling = batch->sampling.data;
 	const struct gw_edge_columns **columns = batch->columns.data;
 	for (uint32_t e = 0; e < etypes; e++) {
-		gw_status status = gw_edge_columns_find(client, e, &rules[e], &columns[e]);
+		status = gw_edge_columns_find(client, e, &rules[e], &columns[e]);
 		if (status != GW_OK)
 			return status;
 		sampling[e] = columns[e] ? columns[e]->sampling : (struct gw_edge_sampling){0};
@@ -371,6 +390,9 @@ gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec 
 	batch->fetch_count = spec->fetch_count;
 	batch->wide_rows = spec->wide_rows;
 	batch->all_edges.asked = spec->sampled_edges;
+	batch->time_form.real = spec->real_times;
+	batch->time_form.strict = spec->strict_times;
+	batch->disjoint = spec->disjoint || batch->time_form.uses;
 	batch->spec = (struct gw_blocks_spec){.hops = spec->hops,
 					      .fanouts = batch->fanouts.data,
 					      .replace = spec->replace,

@@ -12,6 +12,7 @@
 #include "client/batch/batch_edges.h"
 #include "client/batch/held_out.h"
 #include "client/batch/hop.h"
+#include "client/batch/seed_groups.h"
 #include "client/engine/fan_in.h"
 #include "client/engine/ticket.h"
 #include "client/rows/gather.h"
@@ -35,7 +36,12 @@ struct gw_batch {
 	struct gw_vec lists;         /* struct gw_seeds: the types; later also counts and ids */
 	uint32_t list_count;
 	struct gw_vec fanouts, fetches, seeds; /* int32_t; struct gw_fetch; int64_t */
-	bool has_rules;                        /* an edge type is not drawn from uniformly, and then: */
+	struct gw_vec times[2];                /* of the seeds: until, from; 8 bytes each */
+	bool has_times[2];
+	bool disjoint;                  /* each seed is a group of its own, and then: */
+	struct gw_seed_times time_form; /* uses 0: without times */
+	struct gw_seed_groups groups;
+	bool has_rules;                      /* an edge type is not drawn from uniformly, and then: */
 	struct gw_vec sampling, columns;     /* [num_etypes]: struct gw_edge_sampling, const struct gw_edge_columns * */
 	struct gw_vec local, local_of_types; /* columns in memory: struct gw_columns [num_etypes][num_parts] */
 	uint32_t fetch_count;
@@ -47,7 +53,7 @@ struct gw_batch {
 	gw_status (*fill_seeds)(struct gw_batch *batch);
 	void *owner;
 	uint64_t number;         /* the loader's number of this batch */
-	struct gw_vec positions; /* uint64_t: used by the loader while it fills the seeds of several types */
+	struct gw_vec positions; /* uint64_t: used by the loader while it fills the seeds */
 	/* Sampling state. */
 	struct gw_blocks *blocks;
 	struct gw_relabel *relabel;
@@ -62,6 +68,7 @@ struct gw_batch {
 	const struct gw_block **view_blocks;
 	uint64_t *view_node_counts;
 	const int64_t **view_nodes;
+	const uint32_t **view_groups;
 	const void **view_rows;
 	uint64_t *view_row_counts;
 	struct gw_held_out *held_out; /* a ticket's share; NULL in a loader, which has its own */
@@ -97,6 +104,11 @@ gw_status gw_spec_check(struct gw_client *client, const struct gw_sample_spec *s
  * edge type of the spec, in the spec's order. GW_INVALID, GW_RANGE, GW_LIMIT. */
 gw_status gw_seed_types_check(const struct gw_client *client, const struct gw_sample_spec *spec,
 			      struct gw_seed_types types);
+
+/* Checks the times of lists of seeds that pass gw_spec_check(). most: the most seeds of a batch, without negatives.
+ * GW_INVALID, GW_LIMIT. */
+gw_status gw_seed_lists_check_times(struct gw_client *client, const struct gw_sample_spec *spec,
+				    const struct gw_seeds *lists, uint32_t list_count, uint64_t most);
 
 /* The number of edge types of the seeds; 0: the seeds are nodes. */
 static inline uint32_t gw_spec_edge_types(const struct gw_sample_spec *spec)

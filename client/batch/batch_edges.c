@@ -26,6 +26,8 @@ void gw_batch_edges_free(struct gw_batch_edges *edges)
 	gw_exclude_free(&edges->exclude);
 	gw_vec_free(&edges->lists);
 	gw_vec_free(&edges->views);
+	gw_vec_free(&edges->negative_times[0]);
+	gw_vec_free(&edges->negative_times[1]);
 }
 
 static gw_status edges_add_type(struct gw_batch_edges *edges)
@@ -105,8 +107,32 @@ static gw_status exclude_all(struct gw_batch_edges *edges)
 	return status;
 }
 
-/* Sources, destinations, negatives. */
-static void batch_edges_list(struct gw_batch_edges *edges, const struct gw_edge_seeds_op *op)
+/* A time for each negative of each edge: *at of the array is where those of this type begin. */
+static const void *repeat_times(const void *times, const struct gw_edge_seeds_op *op, int64_t *at)
+{
+	const uint32_t each = op->spec.negatives_each;
+	if (!times)
+		return NULL;
+	for (uint64_t i = 0; i < op->count * each; i++)
+		at[i] = ((const int64_t *)times)[i / each];
+	return at;
+}
+
+static gw_status make_time_room(struct gw_batch_edges *edges)
+{
+	uint64_t room = 0;
+	for (uint32_t t = 0; t < edges->type_count; t++)
+		room += edges->types[t]->count * edges->types[t]->spec.negatives_each;
+	for (uint32_t k = 0; k < 2; k++) {
+		if (gw_vec_reserve(&edges->negative_times[k], room * sizeof(int64_t)) != GW_OK)
+			return GW_NO_MEMORY;
+	}
+	return GW_OK;
+}
+
+/* Sources, destinations, negatives. `before`: the number of negatives of the types before it. */
+static void batch_edges_list(struct gw_batch_edges *edges, const struct gw_edge_seeds_op *op,
+			     const struct gw_seeds *seeds, uint64_t before)
 {
 	const struct gw_edge_seeds *spec = &op->spec;
 	const struct gw_graph_meta *meta = edges_meta(edges);
@@ -117,6 +143,12 @@ static void batch_edges_list(struct gw_batch_edges *edges, const struct gw_edge_
 	lists[2] = (struct gw_seeds){.type = gw_edge_seeds_type_drawn(meta, spec),
 				     .count = op->count * spec->negatives_each,
 				     .ids = op->negatives.data};
+	for (uint32_t i = 0; i < 2; i++) {
+		lists[i].times = seeds->times;
+		lists[i].times_from = seeds->times_from;
+	}
+	lists[2].times = repeat_times(seeds->times, op, (int64_t *)edges->negative_times[0].data + before);
+	lists[2].times_from = repeat_times(seeds->times_from, op, (int64_t *)edges->negative_times[1].data + before);
 	edges->list_count += spec->negatives_each ? 3 : 2;
 }
 
@@ -124,11 +156,16 @@ static void asking_done(struct gw_fan_in *asking, gw_status status)
 {
 	struct gw_batch_edges *edges =
 		(struct gw_batch_edges *)((char *)asking - offsetof(struct gw_batch_edges, asking));
+	uint64_t negatives = 0;
 	if (status == GW_OK)
 		status = exclude_all(edges);
+	if (status == GW_OK)
+		status = make_time_room(edges);
 	edges->list_count = 0;
-	for (uint32_t t = 0; t < edges->type_count; t++)
-		batch_edges_list(edges, edges->types[t]);
+	for (uint32_t t = 0; t < edges->type_count && status == GW_OK; t++) {
+		batch_edges_list(edges, edges->types[t], &edges->seeds[t], negatives);
+		negatives += edges->types[t]->count * edges->types[t]->spec.negatives_each;
+	}
 	edges->done(edges, status);
 }
 
@@ -171,6 +208,7 @@ static void type_done(struct gw_edge_seeds_op *op, gw_status status)
 void gw_batch_edges_start(struct gw_batch_edges *edges, struct gw_job *job, uint64_t seed, uint64_t stream,
 			  const struct gw_seeds *lists)
 {
+	edges->seeds = lists;
 	gw_fan_in_begin(&edges->asking, job, asking_cancel, asking_done);
 	for (uint32_t t = 0; t < edges->type_count && edges->asking.status == GW_OK; t++) {
 		struct gw_edge_seeds_op *op = edges->types[t];

@@ -21,11 +21,13 @@ struct gw_batch_edges {
 	/* Results: the seeds, the exclusions, and the views in the mini-batch. */
 	struct gw_vec lists; /* struct gw_seeds [list_count] */
 	uint32_t list_count;
+	struct gw_vec negative_times[2]; /* of all types: until, from; 8 bytes each */
 	struct gw_exclude exclude;
 	struct gw_vec views; /* struct gw_edge_batch [type_count] */
 	/* Private: */
 	struct gw_edge_seeds_op **types; /* [capacity] */
 	uint32_t capacity;
+	const struct gw_seeds *seeds; /* [type_count] */
 	struct gw_fan_in asking;
 };
 

@@ -20,6 +20,8 @@ static void fill_view(struct gw_batch *batch)
 		batch->view_blocks[h] = gw_blocks_hop(batch->blocks, h);
 	for (uint32_t t = 0; t < meta->num_ntypes; t++)
 		batch->view_nodes[t] = gw_blocks_nodes(batch->blocks, t, &batch->view_node_counts[t]);
+	for (uint32_t t = 0; t < meta->num_ntypes; t++)
+		batch->view_groups[t] = gw_blocks_node_groups(batch->blocks, t);
 	uint64_t seed_rows;
 	const uint32_t *rows = gw_blocks_seed_rows(batch->blocks, &seed_rows);
 	view->stream = batch->stream;
@@ -40,6 +42,9 @@ static void fill_view(struct gw_batch *batch)
 	view->edges = batch->edges.type_count ? gw_batch_edges_show(&batch->edges, rows) : NULL;
 	view->seed_list_count = view->edges ? 0 : batch->list_count;
 	view->seed_lists = batch->lists.data;
+	view->groups = batch->disjoint ? batch->view_groups : NULL;
+	view->group_count = batch->disjoint ? batch->groups.count : 0;
+	view->seed_times = batch->has_times[0] ? batch->times[0].data : NULL;
 }
 
 static struct gw_batch *batch_of_gathers(struct gw_fan_in *gathers)

@@ -55,11 +55,17 @@ static void place_lists(struct gw_batch *batch)
 {
 	struct gw_seeds *lists = batch->lists.data;
 	const int64_t *at = batch->seeds.data;
+	const int64_t *until = batch->has_times[0] ? batch->times[0].data : NULL;
+	const int64_t *from = batch->has_times[1] ? batch->times[1].data : NULL;
 	if (batch->list_count == 1)
 		lists[0].count = batch->seed_count;
 	for (uint32_t i = 0; i < batch->list_count; i++) {
 		lists[i].ids = at;
+		lists[i].times = until;
+		lists[i].times_from = from;
 		at += lists[i].count;
+		until += until ? lists[i].count : 0;
+		from += from ? lists[i].count : 0;
 	}
 }
 
@@ -94,9 +100,16 @@ static void batch_sample(struct gw_batch *batch)
 	const struct gw_adjacency *const *lists = gw_local_lists_of_all(batch->engine);
 	const struct gw_columns *const *columns = NULL;
 	bool of_edges = batch->edges.type_count > 0;
-	gw_status status = gw_blocks_begin_lists(batch->blocks, batch->relabel, &batch->spec, batch->seed,
-						 batch->stream, of_edges ? batch->edges.lists.data : batch->lists.data,
-						 of_edges ? batch->edges.list_count : batch->list_count, NULL);
+	const struct gw_seeds *seeds = of_edges ? batch->edges.lists.data : batch->lists.data;
+	uint32_t list_count = of_edges ? batch->edges.list_count : batch->list_count;
+	gw_status status = GW_OK;
+	if (batch->disjoint)
+		status = gw_seed_groups_set(&batch->groups, &batch->time_form, seeds, list_count);
+	if (batch->disjoint)
+		memcpy(batch->spec.groups, batch->groups.tables, sizeof(batch->spec.groups));
+	if (status == GW_OK)
+		status = gw_blocks_begin_lists(batch->blocks, batch->relabel, &batch->spec, batch->seed, batch->stream,
+					       seeds, list_count, batch->disjoint ? batch->groups.numbers.data : NULL);
 	if (status == GW_OK && lists && find_local_columns(batch, &columns)) {
 		status = gw_blocks_run_memory(batch->blocks, lists, columns);
 		if (status == GW_OK) {
@@ -203,10 +216,32 @@ static gw_status check_call(const struct gw_client *client, const struct sample_
 	return status;
 }
 
+/* Copies the times of all lists; every list has them, or none. */
+static gw_status take_times(struct gw_batch *batch, const struct sample_call *call, uint64_t n)
+{
+	for (uint32_t k = 0; k < 2; k++) {
+		uint64_t at = 0;
+		batch->has_times[k] = false;
+		if (gw_vec_reserve(&batch->times[k], n * sizeof(int64_t)) != GW_OK)
+			return GW_NO_MEMORY;
+		for (uint32_t i = 0; i < call->list_count; i++) {
+			const struct gw_seeds *list = &call->lists[i];
+			const void *times = k ? list->times_from : list->times;
+			if (times && list->count)
+				memcpy((int64_t *)batch->times[k].data + at, times, list->count * sizeof(int64_t));
+			batch->has_times[k] |= times != NULL;
+			at += list->count;
+		}
+	}
+	return GW_OK;
+}
+
 static gw_status batch_take_call(struct gw_batch *batch, const struct sample_call *call, uint64_t n)
 {
 	struct gw_seed_types types = {call->lists, call->typed ? call->list_count : 0};
 	gw_status status = gw_batch_set_spec(batch, call->spec, types);
+	if (status == GW_OK)
+		status = gw_seed_lists_check_times(batch->engine->client, call->spec, call->lists, call->list_count, n);
 	uint64_t negatives = 0;
 	for (uint32_t i = 0; i < batch->edges.type_count && status == GW_OK; i++) {
 		status = gw_edge_seeds_check_ids(batch->engine->client, &call->spec->edges[i]);
@@ -217,6 +252,8 @@ static gw_status batch_take_call(struct gw_batch *batch, const struct sample_cal
 		status = gw_batch_edges_keep_ids(&batch->edges);
 	if (status == GW_OK)
 		status = gw_vec_reserve(&batch->seeds, n * 8);
+	if (status == GW_OK)
+		status = take_times(batch, call, n);
 	if (status != GW_OK)
 		return status;
 	int64_t *seeds = batch->seeds.data;
@@ -306,8 +343,15 @@ static struct gw_batch *batch_of(const struct gw_minibatch *minibatch)
 	return (struct gw_batch *)((uintptr_t)minibatch - offsetof(struct gw_batch, view));
 }
 
-/* Adds to the digest the fields that only batches of several node types or of edges have. For other batches it adds
- * nothing, so that their digests equal those of older versions. */
+static uint64_t digest_groups(uint64_t digest, const struct gw_minibatch *minibatch)
+{
+	for (uint32_t t = 0; t < minibatch->num_ntypes; t++)
+		digest = gw_digest_add(digest, minibatch->groups[t], minibatch->node_counts[t] * sizeof(uint32_t));
+	return minibatch->seed_times ? gw_digest_add(digest, minibatch->seed_times, minibatch->seed_count * 8) : digest;
+}
+
+/* Adds to the digest the fields that only batches in groups, of several node types or of edges have. For other batches
+ * it adds nothing, so that their digests equal those of older versions. */
 static uint64_t digest_seeds(uint64_t digest, const struct gw_minibatch *minibatch)
 {
 	for (uint32_t i = 0; minibatch->edges && i < minibatch->edge_type_count; i++) {
@@ -320,6 +364,8 @@ static uint64_t digest_seeds(uint64_t digest, const struct gw_minibatch *minibat
 		if (minibatch->edge_type_count > 1)
 			digest = gw_digest_add(digest, &edges->count, sizeof(edges->count));
 	}
+	if (minibatch->groups)
+		digest = digest_groups(digest, minibatch);
 	for (uint32_t i = 0; i < minibatch->seed_list_count && minibatch->seed_list_count > 1; i++) {
 		uint64_t head[] = {minibatch->seed_lists[i].type, minibatch->seed_lists[i].count};
 		digest = gw_digest_add(digest, head, sizeof(head));

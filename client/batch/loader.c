@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "client/batch/batch.h"
+#include "client/batch/seed_lists.h"
 #include "client/engine/engine.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/digest.h"
@@ -27,10 +27,8 @@ struct gw_loader {
 	struct gw_vec fanouts, fetches, rules;
 	struct gw_vec edges;        /* struct gw_edge_seeds: of the spec; may be empty */
 	struct gw_vec negative_ids; /* int64_t: of all edge types, one list after the other */
-	struct gw_vec ids;          /* int64_t: of all lists, one after the other */
-	struct gw_vec lists; /* struct gw_seeds: their ids point into `ids`; NULL: every node or edge of the type */
-	uint32_t list_count;
-	uint64_t id_count, steps, seed, plan;
+	struct gw_seed_lists seeds;
+	uint64_t steps, seed, plan;
 	uint32_t batch_size, world, rank, depth;
 	enum gw_last_batch last;
 	bool shuffle;
@@ -46,34 +44,10 @@ struct gw_loader {
  * types. Triples use 3, random partitions 8 and more. */
 static uint64_t shuffle_key(const struct gw_loader *loader, uint64_t epoch)
 {
-	bool several = loader->list_count > 1;
+	bool several = loader->seeds.count > 1;
 	if (loader->spec.edges)
 		return gw_draw_key(loader->seed, epoch, GW_DRAW_SHUFFLE, several ? 4 : 1, loader->spec.edges->etype);
 	return gw_draw_key(loader->seed, epoch, GW_DRAW_SHUFFLE, several ? 2 : 0, loader->spec.ntype);
-}
-
-static int64_t id_in(const struct gw_seeds *list, uint64_t at)
-{
-	return list->ids ? list->ids[at] : (int64_t)at;
-}
-
-/* Fills the seeds of several types, list after list; the seeds of one list keep the batch's order. positions: where the
- * batch's seeds are in the concatenation of all lists. */
-static void fill_lists(const struct gw_loader *loader, struct gw_batch *batch, const uint64_t *positions, uint64_t n)
-{
-	const struct gw_seeds *from = loader->lists.data;
-	struct gw_seeds *to = batch->lists.data;
-	int64_t *seeds = batch->seeds.data;
-	uint64_t first = 0, at = 0;
-	for (uint32_t l = 0; l < loader->list_count; l++) {
-		uint64_t before = at;
-		for (uint64_t i = 0; i < n; i++) {
-			if (positions[i] >= first && positions[i] - first < from[l].count)
-				seeds[at++] = id_in(&from[l], positions[i] - first);
-		}
-		to[l].count = at - before;
-		first += from[l].count;
-	}
 }
 
 /* Finds the seeds of a batch in the epoch's order: they begin at *begin and wrap around the end of the order. Returns
@@ -84,14 +58,14 @@ static uint64_t place_in_order(const struct gw_loader *loader, uint64_t step, ui
 	uint64_t size = loader->batch_size, before = step * loader->world * size;
 	*begin = before + loader->rank * size;
 	if (loader->last == GW_LAST_WRAP) {
-		uint64_t share = (loader->id_count + loader->world - 1) / loader->world, left = share - step * size;
+		uint64_t share = (loader->seeds.total + loader->world - 1) / loader->world, left = share - step * size;
 		if (left < size) {
 			*begin = before + loader->rank * left;
 			return left;
 		}
 	}
-	if (loader->last == GW_LAST_SHORT && *begin + size > loader->id_count)
-		return loader->id_count - *begin;
+	if (loader->last == GW_LAST_SHORT && *begin + size > loader->seeds.total)
+		return loader->seeds.total - *begin;
 	return size;
 }
 
@@ -99,38 +73,29 @@ static uint64_t place_in_order(const struct gw_loader *loader, uint64_t step, ui
 static gw_status fill_seeds(struct gw_batch *batch)
 {
 	const struct gw_loader *loader = batch->owner;
-	const struct gw_seeds *lists = loader->lists.data;
-	bool several = loader->list_count > 1;
 	uint64_t epoch = batch->number / loader->steps, step = batch->number % loader->steps;
 	uint64_t global = step * loader->world + loader->rank, begin, n = place_in_order(loader, step, &begin);
-	if (gw_vec_reserve(&batch->seeds, n * 8) != GW_OK ||
-	    (several && gw_vec_reserve(&batch->positions, n * 8) != GW_OK))
+	if (gw_vec_reserve(&batch->positions, n * sizeof(uint64_t)) != GW_OK)
 		return GW_NO_MEMORY;
-	struct gw_permutation permutation = gw_permutation_begin(shuffle_key(loader, epoch), loader->id_count);
-	int64_t *seeds = batch->seeds.data;
+	struct gw_permutation permutation = gw_permutation_begin(shuffle_key(loader, epoch), loader->seeds.total);
 	uint64_t *positions = batch->positions.data;
 	for (uint64_t i = 0; i < n; i++) {
-		uint64_t at = (begin + i) % loader->id_count;
+		positions[i] = (begin + i) % loader->seeds.total;
 		if (loader->shuffle)
-			at = gw_permutation_at(&permutation, at);
-		if (several)
-			positions[i] = at;
-		else
-			seeds[i] = id_in(lists, at);
+			positions[i] = gw_permutation_at(&permutation, positions[i]);
 	}
-	if (several)
-		fill_lists(loader, batch, positions, n);
+	gw_status status = gw_seed_lists_fill(&loader->seeds, batch, positions, n);
 	batch->seed_count = n;
 	batch->seed = loader->seed;
 	batch->stream = gw_mix64(gw_mix64(epoch + 0x9e3779b97f4a7c15ull) ^ global);
 	batch->view.epoch = epoch;
 	batch->view.step = step;
-	return GW_OK;
+	return status;
 }
 
 static struct gw_seed_types types_of(const struct gw_loader *loader)
 {
-	return (struct gw_seed_types){loader->lists.data, loader->list_count > 1 ? loader->list_count : 0};
+	return (struct gw_seed_types){loader->seeds.lists.data, loader->seeds.count > 1 ? loader->seeds.count : 0};
 }
 
 /* Returns nothing: the loader reads the result from the batch. */
@@ -165,31 +130,24 @@ static void fill_slot(struct gw_loader *loader, uint64_t number)
 	gw_engine_submit(engine, gw_batch_job(batch), false);
 }
 
-static uint64_t seed_bound(const struct gw_client *client, const struct gw_sample_spec *spec, uint32_t number,
-			   uint32_t type)
+/* The lists of the options; or one list with the options' ids; or every node or edge of the spec's type. */
+static const struct gw_seeds *seed_lists_of(const struct gw_loader_options *options, struct gw_seeds *alone,
+					    uint32_t *count)
 {
-	return spec->edges ? gw_edge_seeds_bound(client->meta, &spec->edges[number]) : client->ntypes[type].count;
-}
-
-static gw_status loader_check_ids(const struct gw_seeds *list, const char *type, uint64_t bound)
-{
-	for (uint64_t i = 0; list->ids && i < list->count; i++) {
-		if ((uint64_t)list->ids[i] >= bound)
-			return gw_fail(GW_RANGE, "seed %lld at position %llu: %s has ids 0 to %lld",
-				       (long long)list->ids[i], (unsigned long long)i, type, (long long)bound - 1);
-	}
-	return GW_OK;
+	const struct gw_sample_spec *spec = &options->spec;
+	*alone = (struct gw_seeds){.type = spec->edges ? spec->edges->etype : spec->ntype,
+				   .ids = options->ids,
+				   .count = options->id_count};
+	*count = options->lists ? options->list_count : 1;
+	return options->lists ? options->lists : alone;
 }
 
 static gw_status check_seeds(const struct gw_client *client, const struct gw_loader_options *options)
 {
 	const struct gw_sample_spec *spec = &options->spec;
-	const struct gw_type_info *infos = spec->edges ? client->etypes : client->ntypes;
-	const struct gw_seeds alone = {.type = spec->edges ? spec->edges->etype : spec->ntype,
-				       .ids = options->ids,
-				       .count = options->id_count};
-	const struct gw_seeds *lists = options->lists ? options->lists : &alone;
-	uint32_t list_count = options->lists ? options->list_count : 1;
+	struct gw_seeds alone;
+	uint32_t list_count;
+	const struct gw_seeds *lists = seed_lists_of(options, &alone, &list_count);
 	uint32_t batch_size = options->batch_size ? options->batch_size : BATCH_DEFAULT;
 	gw_status status = GW_OK;
 	if (options->lists && options->ids)
@@ -200,10 +158,7 @@ static gw_status check_seeds(const struct gw_client *client, const struct gw_loa
 		if (status == GW_OK)
 			status = gw_edge_seeds_check_count(&spec->edges[i], batch_size, &negatives);
 	}
-	for (uint32_t i = 0; i < list_count && status == GW_OK; i++)
-		status = loader_check_ids(&lists[i], infos[lists[i].type].name,
-					  seed_bound(client, spec, i, lists[i].type));
-	return status;
+	return status == GW_OK ? gw_seed_lists_check(client, spec, lists, list_count) : status;
 }
 
 static gw_status check_options(struct gw_client *client, const struct gw_loader_options *options)
@@ -239,20 +194,24 @@ static uint64_t digest_plan(const struct gw_loader *loader)
 {
 	const uint64_t plan[] = {loader->client->meta->graph_id,
 				 loader->spec.ntype,
-				 loader->id_count,
+				 loader->seeds.total,
 				 loader->seed,
 				 loader->shuffle ? GW_PERMUTATION_VERSION : 0,
 				 loader->batch_size,
 				 loader->world,
 				 loader->last};
 	uint64_t digest = gw_digest(plan, sizeof(plan));
-	const struct gw_seeds *lists = loader->lists.data;
-	for (uint32_t i = 0; i < loader->list_count; i++) {
+	const struct gw_seeds *lists = loader->seeds.lists.data;
+	for (uint32_t i = 0; i < loader->seeds.count; i++) {
 		const uint64_t head[] = {i, lists[i].type, lists[i].count, lists[i].ids != NULL};
-		if (loader->list_count > 1)
+		if (loader->seeds.count > 1)
 			digest = gw_digest_add(digest, head, sizeof(head));
 		if (lists[i].ids)
 			digest = gw_digest_add(digest, lists[i].ids, lists[i].count * sizeof(int64_t));
+		if (lists[i].times)
+			digest = gw_digest_add(digest, lists[i].times, lists[i].count * sizeof(int64_t));
+		if (lists[i].times_from)
+			digest = gw_digest_add(digest, lists[i].times_from, lists[i].count * sizeof(int64_t));
 		const struct gw_edge_seeds *edges = loader->spec.edges ? &loader->spec.edges[i] : NULL;
 		if (edges && edges->src) {
 			digest = gw_digest_add(digest, edges->src, edges->pair_count * sizeof(int64_t));
@@ -264,38 +223,6 @@ static uint64_t digest_plan(const struct gw_loader *loader)
 		digest = gw_digest_add(digest, edges, sizeof(edges));
 	}
 	return digest ? digest : 1;
-}
-
-/* Sets the lists: those of the options; or one list with the options' ids; or every node or edge of the spec's type. */
-static gw_status take_lists(struct gw_loader *loader, const struct gw_loader_options *options)
-{
-	const struct gw_sample_spec *spec = &loader->spec;
-	const struct gw_seeds alone = {.type = spec->edges ? spec->edges->etype : spec->ntype,
-				       .ids = options->ids,
-				       .count = options->id_count};
-	const struct gw_seeds *from = options->lists ? options->lists : &alone;
-	loader->list_count = options->lists ? options->list_count : 1;
-	gw_status status = copy_in(&loader->lists, from, loader->list_count * sizeof(*from));
-	struct gw_seeds *lists = loader->lists.data;
-	uint64_t copied = 0;
-	for (uint32_t i = 0; i < loader->list_count && status == GW_OK; i++)
-		copied += lists[i].ids ? lists[i].count : 0;
-	if (status == GW_OK)
-		status = gw_vec_reserve(&loader->ids, copied * sizeof(int64_t));
-	if (status != GW_OK)
-		return status;
-	int64_t *at = loader->ids.data;
-	for (uint32_t i = 0; i < loader->list_count; i++) {
-		if (!lists[i].ids)
-			lists[i].count = seed_bound(loader->client, spec, i, lists[i].type);
-		else if (lists[i].count)
-			lists[i].ids = memcpy(at, lists[i].ids, lists[i].count * sizeof(int64_t));
-		at += lists[i].ids ? lists[i].count : 0;
-		loader->id_count += lists[i].count;
-	}
-	if (options->lists)
-		loader->spec.ntype = options->lists[0].type;
-	return GW_OK;
 }
 
 /* With the lists that their negatives are drawn from. */
@@ -359,11 +286,11 @@ static gw_status loader_take_spec(struct gw_loader *loader, const struct gw_samp
 static uint64_t count_steps(const struct gw_loader *loader, uint64_t *most)
 {
 	uint64_t per_step = (uint64_t)loader->batch_size * loader->world;
-	*most = loader->last == GW_LAST_DROP ? loader->id_count / per_step
-					     : (loader->id_count + per_step - 1) / per_step;
+	*most = loader->last == GW_LAST_DROP ? loader->seeds.total / per_step
+					     : (loader->seeds.total + per_step - 1) / per_step;
 	if (loader->last != GW_LAST_SHORT)
 		return *most;
-	uint64_t batches = (loader->id_count + loader->batch_size - 1) / loader->batch_size;
+	uint64_t batches = (loader->seeds.total + loader->batch_size - 1) / loader->batch_size;
 	return batches > loader->rank ? (batches - loader->rank + loader->world - 1) / loader->world : 0;
 }
 
@@ -392,6 +319,9 @@ static gw_status take_start(struct gw_loader *loader, const struct gw_loader_sta
 
 static gw_status loader_take_options(struct gw_loader *loader, const struct gw_loader_options *options)
 {
+	struct gw_seeds alone;
+	uint32_t list_count;
+	const struct gw_seeds *lists = seed_lists_of(options, &alone, &list_count);
 	loader->batch_size = options->batch_size ? options->batch_size : BATCH_DEFAULT;
 	loader->world = options->world ? options->world : 1;
 	loader->rank = options->rank;
@@ -401,19 +331,24 @@ static gw_status loader_take_options(struct gw_loader *loader, const struct gw_l
 	loader->seed = options->seed;
 	gw_status status = loader_take_spec(loader, &options->spec);
 	if (status == GW_OK)
-		status = take_lists(loader, options);
+		status = gw_seed_lists_take(&loader->seeds, loader->client, &loader->spec, lists, list_count);
+	if (status == GW_OK)
+		status = gw_seed_lists_check_times(loader->client, &loader->spec, loader->seeds.lists.data,
+						   loader->seeds.count, loader->batch_size);
 	if (status != GW_OK)
 		return status;
-	if (loader->id_count > SEEDS_MAX)
-		return gw_fail(GW_LIMIT, "%llu seeds: at most 2^62", (unsigned long long)loader->id_count);
+	if (options->lists)
+		loader->spec.ntype = options->lists[0].type;
+	if (loader->seeds.total > SEEDS_MAX)
+		return gw_fail(GW_LIMIT, "%llu seeds: at most 2^62", (unsigned long long)loader->seeds.total);
 	uint64_t most;
 	loader->steps = count_steps(loader, &most);
 	/* A rank may have no seeds. But options that drop all existing seeds are a mistake. */
-	if (most == 0 && loader->id_count > 0)
+	if (most == 0 && loader->seeds.total > 0)
 		return gw_fail(GW_INVALID,
 			       "%llu seeds are fewer than one step of %llu (batch size %u, %u ranks): "
 			       "no batch would be returned",
-			       (unsigned long long)loader->id_count,
+			       (unsigned long long)loader->seeds.total,
 			       (unsigned long long)loader->batch_size * loader->world, loader->batch_size,
 			       loader->world);
 	return take_start(loader, &options->start, most);
@@ -553,8 +488,7 @@ void gw_loader_close(struct gw_loader *loader)
 	gw_held_out_close(loader->spec.held_out);
 	gw_vec_free(&loader->fanouts);
 	gw_vec_free(&loader->fetches);
-	gw_vec_free(&loader->ids);
-	gw_vec_free(&loader->lists);
+	gw_seed_lists_free(&loader->seeds);
 	gw_vec_free(&loader->edges);
 	gw_vec_free(&loader->negative_ids);
 	gw_vec_free(&loader->rules);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client/batch/hop.h"
+#include "client/batch/seed_groups.h"
 #include "client/engine/engine.h"
 #include "client/engine/ticket.h"
 #include "client/queries/edge_list.h"
@@ -28,15 +29,18 @@ struct list_call {
 	enum gw_direction direction;
 	const int64_t *ids;
 	uint64_t n;
+	struct gw_seed_times time_form;
+	const uint8_t *times[2]; /* of the ids: until, from; 8 bytes each; NULL: none */
 	struct gw_edge_list **out, *list;
 	uint64_t room; /* edges that the list has memory for */
 	/* State of the call. */
 	struct gw_hop *hop;
-	uint64_t at, piece; /* number of ids done, and of ids in the current piece */
-	uint64_t most;      /* edges of the largest piece */
-	bool asking;        /* a piece is open */
-	bool stepping;      /* list_call_step runs: a piece that ends at once must not call it again */
-	gw_status failed;   /* the first failure; its text is this thread's error text */
+	struct gw_seed_groups groups; /* with times: those of the piece */
+	uint64_t at, piece;           /* number of ids done, and of ids in the current piece */
+	uint64_t most;                /* edges of the largest piece */
+	bool asking;                  /* a piece is open */
+	bool stepping;                /* list_call_step runs: a piece that ends at once must not call it again */
+	gw_status failed;             /* the first failure; its text is this thread's error text */
 };
 
 static const struct gw_graph_meta *list_call_meta(const struct list_call *call)
@@ -154,11 +158,23 @@ static void list_call_step(struct list_call *call);
 
 static void list_call_end(struct list_call *call, gw_status status)
 {
+	gw_seed_groups_free(&call->groups);
 	list_hop_return(call->ticket.job.engine, call->hop, call->most <= EDGES_KEPT);
 	if (status == GW_OK && call->list->edge_count < call->room - call->room / 4)
 		/* if this fails, the list keeps more room than it needs */
 		(void)gw_edge_list_resize(call->list, call->list->edge_count);
 	gw_job_end(&call->ticket.job, status);
+}
+
+/* Ids [first, first + n) of the piece. */
+static struct gw_frontier piece_frontier(const struct list_call *call, uint64_t first, uint64_t n)
+{
+	return (struct gw_frontier){
+		.nodes = (const uint64_t *)call->ids + call->at + first,
+		.groups = call->time_form.uses ? (const uint32_t *)call->groups.numbers.data + first : NULL,
+		.n = n,
+		.first = first,
+	};
 }
 
 static gw_status piece_append(struct list_call *call)
@@ -167,8 +183,7 @@ static gw_status piece_append(struct list_call *call)
 	gw_status status = GW_OK;
 	for (uint64_t i = 0; i < call->piece && status == GW_OK; i += GW_HOP_RUN) {
 		uint64_t n = call->piece - i < GW_HOP_RUN ? call->piece - i : GW_HOP_RUN;
-		const struct gw_frontier next = {
-			.nodes = (const uint64_t *)call->ids + call->at + i, .n = n, .first = i};
+		const struct gw_frontier next = piece_frontier(call, i, n);
 		struct gw_hop_edges edges;
 		status = gw_hop_take(call->hop, call->etype, &next, &edges);
 		if (status == GW_OK)
@@ -202,15 +217,37 @@ static gw_status piece_check(const struct list_call *call)
 	return GW_OK;
 }
 
+/* With times, every id of the piece is a group. Groups begin at 0 in each piece, so the pieces have keys of their own;
+ * that of the first one is the key of a mini-batch. */
+static gw_status piece_groups(struct list_call *call, struct gw_draw *draw)
+{
+	struct gw_seeds list = {.count = call->piece};
+	*draw = call->draw;
+	if (!call->time_form.uses)
+		return GW_OK;
+	if (call->at)
+		draw->rule.key = gw_mix64(draw->rule.key + call->at);
+	list.times = call->times[0] + call->at * sizeof(int64_t);
+	if (call->times[1])
+		list.times_from = call->times[1] + call->at * sizeof(int64_t);
+	gw_status status = gw_seed_groups_set(&call->groups, &call->time_form, &list, 1);
+	draw->groups = call->groups.tables[call->time_form.uses >> 1];
+	return status;
+}
+
 static gw_status piece_start(struct list_call *call)
 {
+	struct gw_draw draw;
 	uint64_t left = call->n - call->at;
 	call->piece = left < PIECE ? left : PIECE;
 	gw_hop_begin(call->hop, call->direction);
 	gw_status status = piece_check(call);
-	const struct gw_frontier frontier = {.nodes = (const uint64_t *)call->ids + call->at, .n = call->piece};
 	if (status == GW_OK)
-		status = gw_hop_want(call->hop, call->etype, &call->draw, call->columns, &frontier);
+		status = piece_groups(call, &draw);
+	if (status != GW_OK)
+		return status;
+	const struct gw_frontier frontier = piece_frontier(call, 0, call->piece);
+	status = gw_hop_want(call->hop, call->etype, &draw, call->columns, &frontier);
 	if (status != GW_OK)
 		return status;
 	call->asking = true;
@@ -259,6 +296,16 @@ static void list_call_finish(struct gw_ticket *ticket, gw_status status)
 	gw_free(call);
 }
 
+static gw_status list_call_take_times(struct list_call *call, const struct gw_neighbours_spec *spec)
+{
+	const struct gw_seeds list = {.count = call->n, .times = spec->times, .times_from = spec->times_from};
+	call->time_form = (struct gw_seed_times){.real = spec->real_times, .strict = spec->strict_times};
+	call->times[0] = spec->times;
+	call->times[1] = spec->times_from;
+	gw_status status = gw_seed_times_of(call->ticket.client, &spec->rule, spec->etype, 1, &call->time_form);
+	return status == GW_OK ? gw_seed_times_check(&call->time_form, &list, 1, 0) : status;
+}
+
 static gw_status list_call_set(struct gw_client *client, struct list_call *call, const struct gw_neighbours_spec *spec,
 			       uint64_t seed, uint64_t stream)
 {
@@ -290,7 +337,7 @@ static gw_status list_call_set(struct gw_client *client, struct list_call *call,
 	};
 	if (call->columns)
 		gw_draw_set(&call->draw, &call->columns->sampling);
-	return status;
+	return status == GW_OK ? list_call_take_times(call, spec) : status;
 }
 
 /* soon: the caller waits for it at once. */

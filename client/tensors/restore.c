@@ -198,14 +198,11 @@ static gw_status restore_read(struct restore *restore, uint64_t n)
 /* Without inserting the id. */
 static bool restore_find(const struct gw_hash_map *map, uint64_t original, uint32_t *number)
 {
-	uint64_t slot = gw_hash_slot(map, original);
-	for (; map->keys[slot] != GW_HASH_EMPTY; slot = (slot + 1) & map->mask) {
-		if (map->keys[slot] == original) {
-			*number = map->numbers[slot];
-			return true;
-		}
-	}
-	return false;
+	uint64_t at = gw_hash_slot_of(map, original);
+	while (map->slots[at].key != original && map->slots[at].key != GW_HASH_EMPTY)
+		at = (at + 1) & map->mask;
+	*number = map->slots[at].number;
+	return map->slots[at].key != GW_HASH_EMPTY;
 }
 
 /* If original ids are used, keeps only the rows of this pass and moves them to the front. *kept: their number. */

@@ -31,24 +31,39 @@ bool gw_name_is_node_ids(const char *name)
 	       strcmp(name, GW_ID_BUCKETS_NAME) == 0;
 }
 
-bool gw_name_is_taken(bool edge, const char *name)
+bool gw_name_ends_in(const char *name, const char *tail)
+{
+	size_t length = strlen(name), end = strlen(tail);
+	return length > end && strcmp(name + length - end, tail) == 0;
+}
+
+bool gw_name_is_of_times(bool edge, const char *name)
+{
+	if (edge)
+		return gw_name_ends_in(name, GW_TIME_SOURCE_TAIL) || gw_name_ends_in(name, GW_TIME_FENCE_TAIL);
+	return gw_name_ends_in(name, GW_TIMES_TAIL) || gw_name_ends_in(name, GW_TIMES_NODES_TAIL);
+}
+
+static bool is_taken_in_all_versions(bool edge, const char *name)
 {
 	static const char *const of_nodes[] = {"indptr", "out_indptr", NULL},
 				 *const of_edges[] = {"indices", "rel", "orig_id", GW_INVERSE_NAME, NULL},
 				 *const tails[] = {".alias", ".offsets", ".bytes"};
-	size_t length = strlen(name);
-	if (!edge && gw_name_is_node_ids(name))
-		return true;
 	for (const char *const *taken = edge ? of_edges : of_nodes; *taken; taken++) {
 		if (strcmp(name, *taken) == 0)
 			return true;
 	}
 	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
-		size_t tail = strlen(tails[i]);
-		if (length > tail && strcmp(name + length - tail, tails[i]) == 0)
+		if (gw_name_ends_in(name, tails[i]))
 			return true;
 	}
 	return false;
+}
+
+bool gw_name_is_taken(bool edge, const char *name)
+{
+	return (!edge && gw_name_is_node_ids(name)) || gw_name_is_of_times(edge, name) ||
+	       is_taken_in_all_versions(edge, name);
 }
 
 static gw_status make_types(struct gw_graph_meta *meta)
@@ -176,7 +191,7 @@ static gw_status check_order(const struct gw_edge_type *type)
 	if (type->order == GW_ORDER_TIME_SRC && type->time_name[0] == '\0')
 		return gw_fail(GW_INVALID, "edge type \"%s\": ordered by time, but no time column is named",
 			       type->folder);
-	if (type->order == GW_ORDER_TIME_SRC && gw_name_is_taken(true, type->time_name))
+	if (type->order == GW_ORDER_TIME_SRC && is_taken_in_all_versions(true, type->time_name))
 		return gw_fail(GW_INVALID, "edge type \"%s\": time column \"%s\": the format uses that name itself",
 			       type->folder, type->time_name);
 	if (type->order == GW_ORDER_TIME_SRC)

@@ -14,7 +14,7 @@
 #include "core/numbers/dtype.h"
 
 #define GW_FORMAT_NAME     "graphwire-1"
-#define GW_FORMAT_MINOR    3  /* the newest minor version that this program knows; version 0.1 wrote 0 */
+#define GW_FORMAT_MINOR    4  /* the newest minor version that this program knows; version 0.1 wrote 0 */
 #define GW_NAME_MAX        64 /* bytes of a type's or a feature's name */
 #define GW_EDGE_FOLDER_MAX (3 * GW_NAME_MAX + 4)
 #define GW_TYPES_MAX       4096 /* node types, and edge types, of a graph */
@@ -47,7 +47,8 @@ struct gw_edge_type {
 	uint32_t out_column; /* its column in the out_indptr of src, or GW_TYPE_NONE */
 	uint32_t relations;  /* > 0: a fused type; rel.npy has numbers below `relations` */
 	enum gw_list_order order;
-	char time_name[GW_NAME_MAX + 1]; /* the feature that GW_ORDER_TIME_SRC sorts by; else "" */
+	/* the feature that GW_ORDER_TIME_SRC sorts by, or NAME.source for the feature NAME of src; else "" */
+	char time_name[GW_NAME_MAX + 1];
 	/* the edge type with the same edges in the opposite direction, or GW_TYPE_NONE */
 	uint32_t reverse;
 };
@@ -95,11 +96,26 @@ gw_status gw_name_check(const char *what, const char *name);
 /* Masks of several splits: train_mask, val_mask and test_mask may have more dimensions than one. */
 #define GW_FORMAT_MINOR_SPLITS 3
 
+/* Arrays that are made of times, and end in these: see core/graph/times.h. A graph of an older minor version may have
+ * features of such names. */
+#define GW_FORMAT_MINOR_TIMES 4
+#define GW_TIME_SOURCE_TAIL   ".source"      /* of edges: the time of each edge's source */
+#define GW_TIME_FENCE_TAIL    ".fence"       /* of edges: the keys of every 64th time */
+#define GW_TIMES_TAIL         ".times"       /* of nodes: the keys of their times, ascending */
+#define GW_TIMES_NODES_TAIL   ".times_nodes" /* of nodes: the row of each of these */
+
 /* Whether a name is one of the arrays that lead from the original ids of nodes to the nodes. */
 bool gw_name_is_node_ids(const char *name);
 
+/* Whether a name is one of the arrays that are made of times. */
+bool gw_name_is_of_times(bool edge, const char *name);
+
+/* Whether a name ends in this, after at least one character. */
+bool gw_name_ends_in(const char *name, const char *tail);
+
 /* Whether the format uses the name itself (indptr, indices, rel, an edge's orig_id, the arrays above, and names that
- * end in .alias, .offsets or .bytes). A feature or a time column must have another name. */
+ * end in .alias, .offsets or .bytes). A feature or a time column must have another name; but lists may be sorted by
+ * NAME.source. */
 bool gw_name_is_taken(bool edge, const char *name);
 
 /* Creates a graph with room for its types and their starts. All fields are zero except out_column and reverse, which

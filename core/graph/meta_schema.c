@@ -10,10 +10,13 @@
 #include "core/graph/book.h"
 #include "core/graph/meta.h"
 #include "core/memory/alloc.h"
+#include "core/graph/times.h"
 #include "core/numbers/digest.h"
+#include "core/numbers/time_key.h"
 
 #define BITS(dtype) (1u << (dtype))
 #define ANY_DTYPE   (BITS(GW_DTYPE_COUNT) - 1)
+#define TIME_DTYPES (BITS(GW_INT32) | BITS(GW_INT64) | BITS(GW_FLOAT32) | BITS(GW_FLOAT64))
 #define ANY_ROWS    UINT64_MAX
 #define ANY_COLUMNS UINT64_MAX
 #define ROW_HEAD    8 /* bytes of scale and offset, before an int8_row's values */
@@ -61,12 +64,6 @@ gw_status gw_array_key_parse(const struct gw_graph_meta *meta, const char *key, 
 	return status == GW_OK ? GW_OK : gw_context(status, "\"%.200s\"", key);
 }
 
-static bool schema_ends_with(const char *name, const char *suffix)
-{
-	size_t length = strlen(name), tail = strlen(suffix);
-	return length > tail && strcmp(name + length - tail, suffix) == 0;
-}
-
 /* Whether the name is that of a split: one byte for each node, or one for each node and split. */
 static bool is_mask(const char *name)
 {
@@ -83,12 +80,12 @@ struct rule {
 /* Strings of nodes or edges are two arrays: offsets and bytes. Returns true if the name is one of them. */
 static bool string_rule(const char *name, uint64_t rows, struct rule *rule)
 {
-	if (schema_ends_with(name, ".offsets")) {
-		bool names = schema_ends_with(name, ".names.offsets");
+	if (gw_name_ends_in(name, ".offsets")) {
+		bool names = gw_name_ends_in(name, ".names.offsets");
 		*rule = (struct rule){BITS(GW_UINT64), 1, names ? ANY_ROWS : rows + 1, 0};
 		return true;
 	}
-	if (schema_ends_with(name, ".bytes")) {
+	if (gw_name_ends_in(name, ".bytes")) {
 		*rule = (struct rule){BITS(GW_UINT8), 1, ANY_ROWS, 0};
 		return true;
 	}
@@ -115,6 +112,22 @@ static bool node_ids_rule(const struct gw_graph_meta *meta, uint32_t part, const
 	return true;
 }
 
+/* The arrays that are made of times. Returns true if the name is one of them. */
+static bool times_rule(const struct gw_graph_meta *meta, const struct gw_array_key *key, uint64_t rows,
+		       struct rule *rule)
+{
+	const uint32_t ids = BITS(GW_UINT32) | BITS(GW_UINT64);
+	if (meta->minor < GW_FORMAT_MINOR_TIMES || !gw_name_is_of_times(key->edge, key->name))
+		return false;
+	if (gw_name_ends_in(key->name, GW_TIME_FENCE_TAIL))
+		*rule = (struct rule){BITS(GW_INT64), 1, gw_fence_entries(rows), 0};
+	else if (gw_name_ends_in(key->name, GW_TIME_SOURCE_TAIL))
+		*rule = (struct rule){TIME_DTYPES, 1, rows, 0};
+	else
+		*rule = (struct rule){gw_name_ends_in(key->name, GW_TIMES_TAIL) ? BITS(GW_INT64) : ids, 1, rows, 0};
+	return true;
+}
+
 static gw_status node_rule(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_key *key,
 			   const char *text, struct rule *rule)
 {
@@ -128,7 +141,8 @@ static gw_status node_rule(const struct gw_graph_meta *meta, uint32_t part, cons
 			return gw_fail(GW_INVALID, "\"%s\": no edge type %s", text,
 				       out ? "that starts there is stored transposed" : "ends there");
 		*rule = (struct rule){ids, 2, rows + 1, columns};
-	} else if (!node_ids_rule(meta, part, key, rule) && !string_rule(key->name, rows, rule)) {
+	} else if (!node_ids_rule(meta, part, key, rule) && !times_rule(meta, key, rows, rule) &&
+		   !string_rule(key->name, rows, rule)) {
 		*rule = (struct rule){ANY_DTYPE, 0, rows, 0};
 		if (strcmp(key->name, "orig_id") == 0)
 			*rule = (struct rule){BITS(GW_INT64), 1, rows, 0};
@@ -164,9 +178,12 @@ static gw_status edge_rule(const struct gw_graph_meta *meta, uint32_t part, cons
 			return gw_fail(GW_INVALID, "\"%s\": only a graph in one part has it before minor version %d",
 				       text, GW_FORMAT_MINOR_IDS);
 		*rule = (struct rule){ids, 1, ANY_ROWS, 0};
+	} else if (times_rule(meta, key, rows, rule)) {
+		return GW_OK;
 	} else if (type->order == GW_ORDER_TIME_SRC && strcmp(key->name, type->time_name) == 0) {
-		*rule = (struct rule){BITS(GW_INT64) | BITS(GW_INT32), 1, rows, 0};
-	} else if (schema_ends_with(key->name, ".alias")) {
+		const uint32_t whole = BITS(GW_INT64) | BITS(GW_INT32);
+		*rule = (struct rule){meta->minor < GW_FORMAT_MINOR_TIMES ? whole : TIME_DTYPES, 1, rows, 0};
+	} else if (gw_name_ends_in(key->name, ".alias")) {
 		*rule = (struct rule){BITS(GW_UINT32), 2, rows, 2};
 	} else if (!string_rule(key->name, rows, rule)) {
 		*rule = (struct rule){ANY_DTYPE, 0, rows, 0};
@@ -209,7 +226,7 @@ static gw_status check_parsed(const struct gw_graph_meta *meta, uint32_t part, c
 	if (rule.rows != ANY_ROWS && array->shape[0] != rule.rows)
 		return gw_fail(GW_INVALID, "\"%s\": it has %llu rows; part %u has %llu there", array->key,
 			       (unsigned long long)array->shape[0], part, (unsigned long long)rule.rows);
-	if (schema_ends_with(key->name, ".offsets") && array->shape[0] == 0)
+	if (gw_name_ends_in(key->name, ".offsets") && array->shape[0] == 0)
 		return gw_fail(GW_INVALID, "\"%s\": it has no rows; offsets have one more than there are strings",
 			       array->key);
 	if (rule.ndim == 2 && rule.columns != ANY_COLUMNS && array->shape[1] != rule.columns)
@@ -298,13 +315,13 @@ static gw_status schema_check_strings(const struct gw_graph_meta *meta, uint32_t
 {
 	for (uint32_t i = 0; i < meta->parts[part].count; i++) {
 		const char *key = meta->parts[part].arrays[i].key;
-		bool offsets = schema_ends_with(key, ".offsets");
-		if (!offsets && !schema_ends_with(key, ".bytes"))
+		bool offsets = gw_name_ends_in(key, ".offsets");
+		if (!offsets && !gw_name_ends_in(key, ".bytes"))
 			continue;
 		char other[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
 		size_t stem = (size_t)(strrchr(key, '.') - key);
 		snprintf(other, sizeof(other), "%.*s", (int)stem, key);
-		if (schema_ends_with(other, "/orig_id") && gw_meta_array(meta, part, other))
+		if (gw_name_ends_in(other, "/orig_id") && gw_meta_array(meta, part, other))
 			return gw_fail(GW_INVALID, "part %u: \"%s\" and \"%s\": ids are numbers or text, not both",
 				       part, key, other);
 		snprintf(other, sizeof(other), "%.*s%s", (int)stem, key, offsets ? ".bytes" : ".offsets");
@@ -393,11 +410,61 @@ static gw_status schema_check_node_ids(const struct gw_graph_meta *meta, uint32_
 	return dense ? GW_OK : schema_check_entries(meta, ntype);
 }
 
+/* A fence belongs to a type that is sorted by this time, and what is made of a node feature has its dtype. All parts have
+ * the same arrays. */
+static gw_status schema_check_edge_times(const struct gw_graph_meta *meta, const struct gw_array_meta *array,
+					 const struct gw_array_key *key)
+{
+	const struct gw_edge_type *type = &meta->etypes[key->type];
+	char name[GW_NAME_MAX + 1];
+	if (gw_name_ends_in(key->name, GW_TIME_FENCE_TAIL)) {
+		size_t length = strlen(key->name) - strlen(GW_TIME_FENCE_TAIL);
+		if (strncmp(type->time_name, key->name, length) != 0 || type->time_name[length] != '\0')
+			return gw_fail(GW_INVALID, "\"%s\": the lists are not sorted by this time", array->key);
+		return GW_OK;
+	}
+	snprintf(name, sizeof(name), "%.*s", (int)(strlen(key->name) - strlen(GW_TIME_SOURCE_TAIL)), key->name);
+	const struct gw_array_meta *of = schema_node_array(meta, 0, type->src, name);
+	if (!of || of->ndim != 1 || of->dtype != array->dtype)
+		return gw_fail(GW_INVALID, "\"%s\": node type \"%s\" has no feature \"%s\" of this dtype", array->key,
+			       meta->ntypes[type->src].name, name);
+	return GW_OK;
+}
+
+static gw_status schema_check_node_times(const struct gw_graph_meta *meta, const struct gw_array_meta *array,
+					 const struct gw_array_key *key)
+{
+	bool keys = gw_name_ends_in(key->name, GW_TIMES_TAIL);
+	char name[GW_NAME_MAX + 1], other[2 * GW_NAME_MAX];
+	snprintf(name, sizeof(name), "%.*s",
+		 (int)(strlen(key->name) - strlen(keys ? GW_TIMES_TAIL : GW_TIMES_NODES_TAIL)), key->name);
+	snprintf(other, sizeof(other), "%s%s", name, keys ? GW_TIMES_NODES_TAIL : GW_TIMES_TAIL);
+	const struct gw_array_meta *of = schema_node_array(meta, 0, key->type, name);
+	if (!of || of->ndim != 1 || !gw_time_is_possible(of->dtype))
+		return gw_fail(GW_INVALID, "\"%s\": \"%s\" is no feature of times", array->key, name);
+	if (!schema_node_array(meta, 0, key->type, other))
+		return gw_fail(GW_INVALID, "\"%s\" without \"%s\": an index of times is both", array->key, other);
+	return GW_OK;
+}
+
+static gw_status schema_check_times(const struct gw_graph_meta *meta, const struct gw_array_key *keys)
+{
+	gw_status status = GW_OK;
+	if (meta->minor < GW_FORMAT_MINOR_TIMES)
+		return GW_OK;
+	for (uint32_t i = 0; status == GW_OK && i < meta->parts[0].count; i++) {
+		if (gw_name_is_of_times(keys[i].edge, keys[i].name) && !keys[i].out)
+			status = (keys[i].edge ? schema_check_edge_times : schema_check_node_times)(
+				meta, &meta->parts[0].arrays[i], &keys[i]);
+	}
+	return status;
+}
+
 /* Whether the key is that of a table of names. Its strings name the values of another array (classes, relations), not
  * nodes or edges. */
 static bool is_names(const char *key)
 {
-	return schema_ends_with(key, ".names.offsets") || schema_ends_with(key, ".names.bytes");
+	return gw_name_ends_in(key, ".names.offsets") || gw_name_ends_in(key, ".names.bytes");
 }
 
 /* Checks that all parts have the same keys, with the same dtype and row shape, because readers read a row without
@@ -412,7 +479,7 @@ static gw_status check_same(const struct gw_graph_meta *meta, uint32_t part)
 		if (order != 0)
 			return gw_fail(GW_INVALID, "part %u: there is no \"%s\", which part %u has",
 				       order < 0 ? part : 0, order < 0 ? a->key : b->key, order < 0 ? 0 : part);
-		bool offsets = schema_ends_with(a->key, "/indptr") || schema_ends_with(a->key, "/out_indptr");
+		bool offsets = gw_name_ends_in(a->key, "/indptr") || gw_name_ends_in(a->key, "/out_indptr");
 		if (a->ndim != b->ndim || (a->dtype != b->dtype && !offsets) ||
 		    memcmp(a->shape + 1, b->shape + 1, (a->ndim - 1) * sizeof(a->shape[0])) != 0)
 			return gw_fail(GW_INVALID, "part %u: \"%s\" has another dtype or row shape than in part 0",
@@ -458,6 +525,8 @@ gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta)
 		status = schema_check_inverse(meta, t);
 	for (uint32_t t = 0; status == GW_OK && t < meta->num_ntypes; t++)
 		status = schema_check_node_ids(meta, t);
+	if (status == GW_OK)
+		status = schema_check_times(meta, keys);
 	gw_free(keys);
 	return status;
 }

@@ -2,7 +2,8 @@
  *
  *   for each edge type: offsets start at 0, ascend, end at the edges -> ids below their count, in list order ->
  *   relations and alias entries in range; transposed lists agree with the book; masks are 0 or 1; string offsets
- * ascend; the index of original ids is in order (id_index_check.c)
+ * ascend; the index of original ids is in order (id_index_check.c); fences and indexes of times hold their keys
+ * (times.c)
  *
  * Offsets are checked first, because all later checks walk the lists that they define. Chunks are checked in parallel.
  * The error is the first fault of the lowest chunk that has one.
@@ -14,6 +15,8 @@
 #include "core/graph/book.h"
 #include "core/graph/id_index.h"
 #include "core/graph/part.h"
+#include "core/graph/times.h"
+#include "core/numbers/time_key.h"
 #include "core/system/parallel.h"
 
 #define GRAIN 65536u /* rows or elements per chunk */
@@ -27,6 +30,7 @@ struct part_check {
 	const struct gw_array *offsets, *ids; /* the arrays of lists, for error texts */
 	const struct gw_array *array;         /* a further array to check with the lists; NULL: none */
 	const struct gw_array *keys;          /* the first sort key of the lists: time, relation, or NULL */
+	bool real;                            /* these keys are times of real numbers */
 	const struct gw_array *bytes;         /* if `array` has the offsets of strings: the bytes of the strings */
 };
 
@@ -68,21 +72,20 @@ static uint64_t flip_sign(int64_t value)
 	return (uint64_t)value ^ (uint64_t)1 << 63;
 }
 
-/* The first sort key at a CSC position, as a number whose unsigned order is the key's order. */
+/* The first sort key at a CSC position, as a number whose unsigned order is the key's order: of a time (signed) or a
+ * relation. */
 static uint64_t first_key(const struct gw_array *array, uint64_t position)
 {
 	const void *data = array->data;
 	switch (array->meta->dtype) {
-	case GW_INT64:
-		return flip_sign(((const int64_t *)data)[position]);
-	case GW_INT32:
-		return flip_sign(((const int32_t *)data)[position]);
 	case GW_UINT32:
 		return ((const uint32_t *)data)[position];
 	case GW_UINT16:
 		return ((const uint16_t *)data)[position];
-	default:
+	case GW_UINT8:
 		return ((const uint8_t *)data)[position];
+	default:
+		return flip_sign(gw_time_key(array->meta->dtype, array->data + position * array->row_bytes));
 	}
 }
 
@@ -101,6 +104,9 @@ static gw_status check_list(const struct part_check *check, uint64_t row, uint64
 		if (relations > 0 && key >= relations)
 			return gw_part_bad(check->meta, GW_RANGE, check->keys,
 					   "position %" PRIu64 ": relation %" PRIu64 " of %u", i, key, relations);
+		if (check->real && key == flip_sign(GW_TIME_KEY_NAN))
+			return gw_part_bad(check->meta, GW_RANGE, check->keys,
+					   "position %" PRIu64 ": a time is no number", i);
 		if (i > from && (key < last_key || (key == last_key && id < last_id)))
 			return gw_part_bad(check->meta, GW_FORMAT, check->ids,
 					   "position %" PRIu64 " (row %" PRIu64 "): out of the list's order", i, row);
@@ -280,7 +286,8 @@ static const struct gw_array *sort_keys(const struct part_check *check, const st
 {
 	if (type->order == GW_ORDER_SRC)
 		return NULL;
-	return edge_array(check, type->order == GW_ORDER_TIME_SRC ? type->time_name : "rel");
+	const struct gw_array *keys = edge_array(check, type->order == GW_ORDER_TIME_SRC ? type->time_name : "rel");
+	return keys->apart ? NULL : keys;
 }
 
 static gw_status check_etype(struct part_check *check, unsigned threads)
@@ -290,6 +297,7 @@ static gw_status check_etype(struct part_check *check, unsigned threads)
 	check->offsets = node_array(check, type->dst, "indptr");
 	check->ids = edge_array(check, "indices");
 	check->keys = sort_keys(check, type);
+	check->real = check->keys && gw_time_is_real(check->keys->meta->dtype);
 	gw_status status = check_offsets(check, threads);
 	return status == GW_OK ? gw_parallel_for(threads, check->lists->rows, GRAIN / 16, lists_body, check) : status;
 }
@@ -310,12 +318,6 @@ static gw_status part_check_transpose(struct part_check *check, unsigned threads
 	return gw_parallel_for(threads, check->lists->rows, GRAIN / 16, out_lists_body, check);
 }
 
-static bool part_check_ends_with(const char *text, const char *suffix)
-{
-	size_t length = strlen(text), tail = strlen(suffix);
-	return length > tail && strcmp(text + length - tail, suffix) == 0;
-}
-
 static gw_status check_array(struct part_check *check, unsigned threads)
 {
 	const struct gw_array *array = check->array;
@@ -324,10 +326,10 @@ static gw_status check_array(struct part_check *check, unsigned threads)
 		return GW_OK;
 	if (array->meta->dtype == GW_BOOL)
 		return gw_parallel_for(threads, array->rows * array->row_bytes, 16ull * GRAIN, bool_body, check);
-	if (part_check_ends_with(array->meta->key, ".offsets"))
+	if (gw_name_ends_in(array->meta->key, ".offsets"))
 		return part_check_strings(check, threads);
 	gw_status status = gw_array_key_parse(check->meta, array->meta->key, &key);
-	if (status != GW_OK || !key.edge || !part_check_ends_with(key.name, ".alias"))
+	if (status != GW_OK || !key.edge || !gw_name_ends_in(key.name, ".alias"))
 		return status;
 	check->lists = gw_part_adjacency(check->part, key.type);
 	return gw_parallel_for(threads, check->lists->rows, GRAIN / 16, alias_body, check);
@@ -345,5 +347,5 @@ gw_status gw_part_check(const struct gw_part *part, unsigned threads)
 		status = check_array(&check, threads);
 	for (uint32_t t = 0; status == GW_OK && t < check.meta->num_ntypes; t++)
 		status = gw_id_index_check(part, t, threads);
-	return status;
+	return status == GW_OK ? gw_times_check(part, threads) : status;
 }

@@ -55,13 +55,10 @@ static uint64_t make_key(void)
 static gw_status hash_map_init(struct gw_hash_map *map, uint64_t slots)
 {
 	*map = (struct gw_hash_map){.mask = slots - 1, .limit = slots / 2, .hash_key = make_key()};
-	map->keys = gw_malloc(slots * sizeof(*map->keys));
-	map->numbers = gw_malloc(slots * sizeof(*map->numbers));
-	if (!map->keys || !map->numbers) {
-		gw_hash_map_destroy(map);
+	if (gw_vec_reserve(&map->memory, slots * sizeof(*map->slots)) != GW_OK)
 		return GW_NO_MEMORY;
-	}
-	memset(map->keys, 0xff, slots * sizeof(*map->keys));
+	map->slots = map->memory.data;
+	memset(map->slots, 0xff, slots * sizeof(*map->slots));
 	return GW_OK;
 }
 
@@ -85,8 +82,7 @@ gw_status gw_hash_map_create(uint64_t expected, struct gw_hash_map *out)
 
 void gw_hash_map_destroy(struct gw_hash_map *map)
 {
-	gw_free(map->keys);
-	gw_free(map->numbers);
+	gw_vec_free(&map->memory);
 	*map = (struct gw_hash_map){0};
 }
 
@@ -94,7 +90,7 @@ void gw_hash_map_clear(struct gw_hash_map *map)
 {
 	if (map->used == 0)
 		return;
-	memset(map->keys, 0xff, (map->mask + 1) * sizeof(*map->keys));
+	memset(map->slots, 0xff, (map->mask + 1) * sizeof(*map->slots));
 	map->used = 0;
 }
 
@@ -111,8 +107,8 @@ gw_status gw_hash_map_reserve(struct gw_hash_map *map, uint64_t more)
 		return status;
 	for (uint64_t i = 0; i <= map->mask; i++) {
 		bool is_new;
-		if (map->keys[i] != GW_HASH_EMPTY)
-			gw_hash_map_put(&grown, map->keys[i], map->numbers[i], &is_new);
+		if (map->slots[i].key != GW_HASH_EMPTY)
+			gw_hash_map_put(&grown, map->slots[i].key, map->slots[i].number, &is_new);
 	}
 	gw_hash_map_destroy(map);
 	*map = grown;

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "core/memory/arena.h"
+#include "core/memory/vec.h"
 
 /* An entry is valid if its tag is the map's tag; otherwise the id is new (sampler/blocks/relabel.c puts ids). */
 struct gw_dense_map {
@@ -24,10 +25,16 @@ gw_status gw_dense_map_create(uint64_t ids, struct gw_dense_map *out);
 void gw_dense_map_destroy(struct gw_dense_map *map);
 void gw_dense_map_clear(struct gw_dense_map *map); /* O(1), but O(ids) once every 2^32 calls */
 
+/* Key and number are in one cache line, so that one prefetch brings both. */
+struct gw_hash_slot {
+	uint64_t key;
+	uint32_t number;
+};
+
 struct gw_hash_map {
-	uint64_t *keys;
-	uint32_t *numbers;
-	uint64_t mask;  /* slots - 1 */
+	struct gw_hash_slot *slots; /* on huge pages, if there are many */
+	struct gw_vec memory;
+	uint64_t mask;  /* number of slots - 1 */
 	uint64_t used;  /* ids in the map */
 	uint64_t limit; /* `used` at which the map grows: half the slots */
 	uint64_t hash_key;
@@ -46,7 +53,7 @@ gw_status gw_hash_map_reserve(struct gw_hash_map *map, uint64_t more);
 /* Combines both halves of a 128-bit product: every bit of the id reaches the low bits, which select the slot. The map's
  * hash key prevents a peer that chooses ids from choosing their slots as well. The numbers that the map stores do not
  * depend on the hash key. */
-static inline uint64_t gw_hash_slot(const struct gw_hash_map *map, uint64_t id)
+static inline uint64_t gw_hash_slot_of(const struct gw_hash_map *map, uint64_t id)
 {
 	unsigned __int128 product = (unsigned __int128)(id ^ map->hash_key) * 0x9e3779b97f4a7c15ull;
 	return ((uint64_t)product ^ (uint64_t)(product >> 64)) & map->mask;
@@ -54,25 +61,24 @@ static inline uint64_t gw_hash_slot(const struct gw_hash_map *map, uint64_t id)
 
 static inline void gw_hash_map_prefetch(const struct gw_hash_map *map, uint64_t id)
 {
-	__builtin_prefetch(&map->keys[gw_hash_slot(map, id)], 1);
+	__builtin_prefetch(&map->slots[gw_hash_slot_of(map, id)], 1);
 }
 
 /* As gw_dense_map_put. The caller has reserved room. */
 static inline uint32_t gw_hash_map_put(struct gw_hash_map *map, uint64_t id, uint32_t number, bool *is_new)
 {
-	uint64_t slot = gw_hash_slot(map, id);
-	while (map->keys[slot] != id) {
-		if (map->keys[slot] == GW_HASH_EMPTY) {
-			map->keys[slot] = id;
-			map->numbers[slot] = number;
+	uint64_t at = gw_hash_slot_of(map, id);
+	while (map->slots[at].key != id) {
+		if (map->slots[at].key == GW_HASH_EMPTY) {
+			map->slots[at] = (struct gw_hash_slot){.key = id, .number = number};
 			map->used++;
 			*is_new = true;
 			return number;
 		}
-		slot = (slot + 1) & map->mask;
+		at = (at + 1) & map->mask;
 	}
 	*is_new = false;
-	return map->numbers[slot];
+	return map->slots[at].number;
 }
 
 #endif

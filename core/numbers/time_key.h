@@ -3,8 +3,8 @@
  *   a column's times (int32, int64, float32, float64) ─▶ keys            a key for each time
  *   a seed's time, and the start of its window        ─▶ a range of keys for whole or real columns, both ends included
  *
- * An integer is its own key. The key of a real number is made of the bits of its float64, so that keys have the order of
- * the numbers; 0.0 and -0.0 have one key. NaN has the highest key, which no range contains.
+ * An integer is its own key. The key of a real number is made of the bits of its float64, so that keys have the order
+ * of the numbers; 0.0 and -0.0 have one key. NaN has the highest key, which no range contains.
  */
 #ifndef GW_NUMBERS_TIME_KEY_H
 #define GW_NUMBERS_TIME_KEY_H

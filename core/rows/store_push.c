@@ -39,7 +39,7 @@ struct push {
 
 void gw_row_push_scratch_free(struct gw_row_push_scratch *scratch)
 {
-	if (scratch->map.keys)
+	if (scratch->map.slots)
 		gw_hash_map_destroy(&scratch->map);
 	gw_vec_free(&scratch->numbers);
 	gw_vec_free(&scratch->floats);
@@ -109,7 +109,7 @@ bool gw_row_store_trained(const struct gw_row_store *store, enum gw_optimizer_ki
 /* Discards the scratch of the last call. */
 static gw_status push_make_room(const struct gw_row_store *store, uint64_t n, struct gw_row_push_scratch *scratch)
 {
-	gw_status status = scratch->map.keys ? GW_OK : gw_hash_map_create(n, &scratch->map);
+	gw_status status = scratch->map.slots ? GW_OK : gw_hash_map_create(n, &scratch->map);
 	if (status != GW_OK)
 		return status;
 	gw_hash_map_clear(&scratch->map);

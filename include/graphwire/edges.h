@@ -83,15 +83,19 @@ enum gw_edge_pick {
  * without it, a draw reads the weights of the whole list.
  *
  * time: an int64, int32, float64 or float32 for each edge; NAME.source is the node feature NAME of the edge's source,
- * which parts store beside their edges. Times have no unit here: they are compared as numbers, exactly, with the time
- * of the seed for which a node is expanded. An edge is eligible if its time is not later than the seed's (strict: if it
- * is earlier), and not before the seed's window. At every hop it is the time of the seed that holds. NaN is never
- * eligible. end: a time, of whole numbers or of real ones as `time` is, from which the edge is not valid any more: it
- * is eligible if the seed's time is before its end. NaN is an end that never comes. pick: GW_PICK_UNIFORM draws from
- * the eligible edges as a draw without a rule does from all edges. GW_PICK_LAST takes those with the latest times, as
- * many as the fanout; of equal times those that are later in the list. The order of a list is docs/FORMAT.md's. A
- * fanout of -1 gives all eligible edges. GW_INVALID: a pick or an end without a time. GW_UNSUPPORTED: a time together
- * with a weight.
+ * which parts store for each edge. Times have no unit here: they are compared as numbers, exactly, with the time of the
+ * seed for which a node is expanded. An edge is eligible if its time is not later than the seed's (strict: if it is
+ * earlier), and not before the seed's window. At every hop it is the time of the seed that holds. NaN is never
+ * eligible.
+ *
+ * end: a time, of whole numbers or of real ones as `time` is, from which the edge is not valid any more: it is eligible
+ * if the seed's time is before its end. NaN is an end that never comes.
+ *
+ * pick: GW_PICK_UNIFORM draws from the eligible edges as a draw without a rule does from all edges. GW_PICK_LAST takes
+ * those with the latest times, as many as the fanout; of equal times those that are later in the list, whose order
+ * docs/FORMAT.md has. A fanout of -1 gives all eligible edges.
+ *
+ * GW_INVALID: a pick or an end without a time. GW_UNSUPPORTED: a time together with a weight.
  *
  * mask: for kinds of sampling that do not exist yet; GW_UNSUPPORTED. */
 struct gw_edge_rule {
@@ -106,6 +110,10 @@ struct gw_neighbours_spec {
 	int32_t fanout;              /* a count up to 2^20, or GW_ALL_NEIGHBOURS */
 	bool replace;                /* sample with replacement */
 	struct gw_edge_rule rule;    /* only with GW_IN: in-edges have columns in the order of the lists */
+	/* With a rule that has a time: the times of the ids, [n], as in gw_seeds. Every id is then a group of its own.
+	 * The caller keeps them until the ticket ends. */
+	const void *times, *times_from;
+	bool real_times, strict_times; /* as in gw_sample_spec */
 };
 
 /* Lists the edges of one hop: question i has the edges that end (GW_IN) or start (GW_OUT) at ids[i], in their stored
@@ -113,18 +121,23 @@ struct gw_neighbours_spec {
  * node, seed and stream. */
 GW_API gw_status gw_neighbours(struct gw_client *client, const struct gw_neighbours_spec *spec, uint64_t seed,
 			       uint64_t stream, const int64_t *ids, uint64_t n, struct gw_edge_list **out);
-/* Starts gw_neighbours in the background. out must stay valid as for gw_edge_ids_start. The call copies the spec. */
+/* Starts gw_neighbours in the background. out must stay valid as for gw_edge_ids_start. The call copies the spec, but
+ * not its times. */
 GW_API gw_status gw_neighbours_start(struct gw_client *client, const struct gw_neighbours_spec *spec, uint64_t seed,
 				     uint64_t stream, const int64_t *ids, uint64_t n, struct gw_edge_list **out,
 				     struct gw_ticket **ticket);
 
 /* --- Seeds. --- */
 
-/* Nodes of one type, or edges of one type. */
+/* Nodes of one type, or edges of one type. Zero-initialize, then set the fields that you use. */
 struct gw_seeds {
 	uint32_t type; /* a node type, or an edge type */
 	uint64_t count;
 	const int64_t *ids;
+	/* For sampling by time, [count]: a seed sees the edges up to its time, and if times_from is set, only those
+	 * from that time on. Both ends belong to the window. The elements are int64_t; double, if the spec has
+	 * real_times. The times of an edge are those of both its ends and of its negatives. NULL: none. */
+	const void *times, *times_from;
 };
 
 /* The end of an edge that is drawn again to make a negative. */

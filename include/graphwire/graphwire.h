@@ -311,6 +311,12 @@ struct gw_sample_spec {
 	struct gw_held_out *held_out;   /* edges that no batch samples (edges.h); NULL: none */
 	bool sampled_edges;             /* gw_minibatch.sampled */
 	bool wide_rows;                 /* fetched rows of uint32 are returned as int64 */
+	/* Every seed is a group of its own: the trees of different seeds share no node, and equal seeds get independent
+	 * draws. If the seeds are edges, every end and every negative is a seed. A spec whose rules have a time is
+	 * always disjoint, and at every hop the time of the group's seed holds. */
+	bool disjoint;
+	bool real_times;   /* gw_seeds.times are double; else int64_t */
+	bool strict_times; /* a seed sees the edges before its time; else those at its time too */
 };
 
 /* A mini-batch. The library owns all its memory, and reuses it after gw_minibatch_release. */
@@ -318,13 +324,14 @@ struct gw_minibatch {
 	uint64_t epoch, step, stream; /* a loader's; gw_sample sets 0, 0 and its stream */
 	uint64_t seed_count;
 	const int64_t *seeds;      /* [seed_count]; in a batch of edges: edge ids, type after type */
-	const uint32_t *seed_rows; /* [seed_count]: each seed's row in nodes[its type]; equal seeds share a row. NULL in
-				      a batch of edges; see edges */
+	const uint32_t *seed_rows; /* [seed_count]: each seed's row in nodes[its type]; equal seeds share a row, but not
+				      in a disjoint batch. NULL in a batch of edges; see edges */
 	uint32_t hops, num_ntypes;
 	const struct gw_block *const *blocks; /* [hops]; the destinations of blocks[0] are the seeds; in a batch of
 						 edges, their ends and negatives */
 	const uint64_t *node_counts;          /* [num_ntypes]: lengths of nodes[t] */
-	const int64_t *const *nodes;          /* [num_ntypes][node_counts[t]]: global ids, unique */
+	const int64_t *const *nodes;          /* [num_ntypes][node_counts[t]]: global ids; unique, in a disjoint batch
+						 within a group */
 	uint64_t edge_count;                  /* over all hops */
 	uint32_t fetch_count;
 	const void *const *rows;    /* [fetch_count]: the rows fetched, contiguous */
@@ -336,14 +343,19 @@ struct gw_minibatch {
 	const struct gw_edge_batch *edges; /* [edge_type_count], in the spec's order; NULL: the seeds are nodes */
 	uint32_t edge_type_count;
 	const struct gw_sampled_edges *sampled; /* [number of edge types], if the spec has sampled_edges, else NULL */
+	/* In a disjoint batch, else NULL: [num_ntypes][node_counts[t]]: the group of each node. Groups are the seeds in
+	 * their order, 0 to group_count - 1. In a batch of edges they are, type after type: the sources of the edges,
+	 * their destinations, and the negatives in the order of negative_rows. */
+	const uint32_t *const *groups;
+	uint64_t group_count;
+	/* [seed_count]: the times of the seeds, int64_t or double; NULL: they have none. */
+	const void *seed_times;
 };
 
-/* Samples one mini-batch from n seeds, 0 to 2^24. Equal seeds share a row. The same seed, stream, seeds and spec give
- * the same bytes over every transport, from any number of threads. Errors:
- *   GW_RANGE                  names a seed that is no node
- *   GW_INVALID                names the fault in the spec
- *   GW_LIMIT                  more seeds or nodes than a mini-batch may have
- *   GW_DEADLINE, GW_PEER_LOST and others, when a server cannot answer */
+/* Samples one mini-batch from n seeds, 0 to 2^24. Equal seeds share a row, unless the batch is disjoint. The same seed,
+ * stream, seeds and spec give the same bytes over every transport, from any number of threads. Errors: GW_RANGE names a
+ * seed that is no node GW_INVALID                names the fault in the spec GW_LIMIT                  more seeds or
+ * nodes than a mini-batch may have GW_DEADLINE, GW_PEER_LOST and others, when a server cannot answer */
 GW_API gw_status gw_sample(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed, uint64_t stream,
 			   const int64_t *seeds, uint64_t n, struct gw_minibatch **out);
 
@@ -385,8 +397,8 @@ enum gw_last_batch {
 /* A loader's position: enough to continue from it in another process. */
 struct gw_loader_state {
 	uint64_t epoch, step;
-	uint64_t plan; /* digest of everything that determines the order of the seeds: graph, seeds, shuffle, seed,
-			  batch size, world, last; in `start`, 0 accepts any plan */
+	uint64_t plan; /* digest of everything that determines the order of the seeds: graph, seeds, their times,
+			  shuffle, seed, batch size, world, last; in `start`, 0 accepts any plan */
 };
 
 struct gw_loader_options {
@@ -403,8 +415,9 @@ struct gw_loader_options {
 	uint32_t depth; /* batches sampled ahead, at most 256; 0: 4. Each takes memory */
 	struct gw_loader_state start;
 	/* Instead of ids: lists of seeds of several node types, which the call copies. A list whose ids are NULL has
-	 * every node of its type. A batch may have seeds of several types, and may have none of some types. For edges
-	 * of several edge types: one list for each element of spec.edges. */
+	 * every node of its type; its times, if it has any, are one for each node. A batch may have seeds of several
+	 * types, and may have none of some types. For edges of several edge types: one list for each element of
+	 * spec.edges. */
 	const struct gw_seeds *lists;
 	uint32_t list_count;
 };

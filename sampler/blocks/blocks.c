@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
+#include "core/numbers/time_key.h"
 #include "sampler/blocks/blocks_private.h"
 #include "sampler/lists.h"
 #include "sampler/pick.h"
@@ -56,7 +57,6 @@ void gw_blocks_destroy(struct gw_blocks *blocks)
 	gw_vec_free(&blocks->kept_edges);
 	gw_vec_free(&blocks->kept_neighbours);
 	gw_vec_free(&blocks->end_groups);
-	gw_vec_free(&blocks->ends);
 	gw_vec_free(&blocks->counts);
 	gw_vec_free(&blocks->edges);
 	gw_free(blocks);
@@ -126,17 +126,25 @@ static gw_status number_seeds(struct gw_blocks *blocks, const struct gw_seeds *l
 	gw_status status = gw_vec_reserve(&blocks->seed_rows, (blocks->seed_count + list->count) * sizeof(uint32_t));
 	if (status != GW_OK || !list->count)
 		return status;
-	struct gw_relabel_source source = {.ids = (const uint64_t *)list->ids};
+	const struct gw_relabel_source source = {.ids = (const uint64_t *)list->ids,
+						 .groups = groups ? groups + blocks->seed_count : NULL};
 	uint32_t *rows = (uint32_t *)blocks->seed_rows.data + blocks->seed_count;
-	if (groups)
-		status = gw_relabel_run_groups(blocks->relabel, &blocks->nodes[list->type], source.ids,
-					       groups + blocks->seed_count, list->count, rows, false);
-	else
-		status = gw_relabel_run(blocks->relabel, &blocks->nodes[list->type], source, list->count, rows, false);
+	status = gw_relabel_run(blocks->relabel, &blocks->nodes[list->type], source, list->count, rows, false);
 	if (status != GW_OK)
 		return gw_context(status, "seeds of node type %s", meta->ntypes[list->type].name);
 	blocks->seed_count += list->count;
 	return GW_OK;
+}
+
+static uint32_t last_group(const struct gw_seeds *lists, uint32_t list_count, const uint32_t *groups)
+{
+	uint64_t count = 0;
+	uint32_t last = 0;
+	for (uint32_t i = 0; i < list_count; i++)
+		count += lists[i].count;
+	for (uint64_t i = 0; i < count; i++)
+		last = groups[i] > last ? groups[i] : last;
+	return last;
 }
 
 gw_status gw_blocks_begin_lists(struct gw_blocks *blocks, struct gw_relabel *relabel, const struct gw_blocks_spec *spec,
@@ -163,7 +171,7 @@ gw_status gw_blocks_begin_lists(struct gw_blocks *blocks, struct gw_relabel *rel
 	blocks->grouped = groups != NULL;
 	gw_relabel_clear(relabel);
 	if (groups)
-		status = gw_relabel_begin_groups(relabel);
+		status = gw_relabel_begin_groups(relabel, last_group(lists, list_count, groups));
 	for (uint32_t i = 0; i < list_count && status == GW_OK; i++)
 		status = number_seeds(blocks, &lists[i], groups);
 	if (status == GW_OK)
@@ -187,10 +195,11 @@ struct gw_draw gw_blocks_draw(const struct gw_blocks *blocks, uint32_t etype)
 			 .fanout = spec->fanouts[(size_t)blocks->hops_done * blocks->meta->num_etypes + etype],
 			 .replace = spec->replace},
 		.kind = &gw_sample_uniform,
-		.groups = spec->groups,
 	};
 	if (spec->sampling && spec->sampling[etype].kind)
 		gw_draw_set(&draw, &spec->sampling[etype]);
+	if (draw.kind->valued)
+		draw.groups = spec->groups[gw_time_is_real(draw.forms[GW_COLUMN_TIME].dtype)];
 	return draw;
 }
 
@@ -256,21 +265,17 @@ gw_status gw_blocks_edges_room(struct gw_blocks *blocks, uint64_t more)
 			      edges * (blocks->spec.wide_indices ? sizeof(int64_t) : sizeof(int32_t)));
 }
 
-/* Every neighbour gets the group of its destination before it is numbered. */
-gw_status gw_blocks_number_in_groups(struct gw_blocks *blocks, const uint32_t *of_rows, uint64_t n,
-				     const uint32_t *counts, const uint64_t *neighbours, uint64_t total, void *numbers)
+gw_status gw_blocks_end_groups(struct gw_blocks *blocks, const uint32_t *of_rows, uint64_t n, const uint32_t *counts,
+			       uint64_t total, const uint32_t **out)
 {
-	uint32_t etype = gw_blocks_edges_now(blocks)->etype;
 	gw_status status = gw_vec_reserve(&blocks->end_groups, total * sizeof(uint32_t));
-	if (status != GW_OK)
-		return status;
 	uint32_t *groups = blocks->end_groups.data;
-	for (uint64_t i = 0, at = 0; i < n; i++) {
+	for (uint64_t i = 0, at = 0; i < n && status == GW_OK; i++) {
 		for (uint32_t j = 0; j < counts[i]; j++)
 			groups[at++] = of_rows[i];
 	}
-	return gw_relabel_run_groups(blocks->relabel, &blocks->nodes[blocks->meta->etypes[etype].src], neighbours,
-				     groups, total, numbers, blocks->spec.wide_indices);
+	*out = groups;
+	return status;
 }
 
 /* A run without the excluded edges, in the object's own arrays; positions are already edge ids. */
@@ -331,10 +336,10 @@ static gw_status add_kept(struct gw_blocks *blocks, uint64_t n, const uint32_t *
 	struct gw_relabel_source source = {.ids = neighbours};
 	void *numbers = (char *)arrays->indices.data + edges->edge_count * width;
 	if (blocks->grouped)
-		status = gw_blocks_number_in_groups(blocks,
-						    gw_blocks_frontier(blocks, edges->etype).groups + blocks->rows_done,
-						    n, counts, neighbours, total, numbers);
-	else
+		status = gw_blocks_end_groups(blocks,
+					      gw_blocks_frontier(blocks, edges->etype).groups + blocks->rows_done, n,
+					      counts, total, &source.groups);
+	if (status == GW_OK)
 		status = gw_relabel_run(blocks->relabel, nodes, source, total, numbers, blocks->spec.wide_indices);
 	blocks->rows_done += n;
 	edges->edge_count += total;

@@ -29,7 +29,7 @@ struct gw_blocks_spec {
 	/* Edges to drop after the draw: those of the batch, and those of all batches. NULL: none. */
 	const struct gw_exclude *exclude, *held_out;
 	const struct gw_edge_sampling *sampling; /* [num_etypes]; NULL: all uniform. Not copied */
-	struct gw_groups groups;                 /* of the seeds' groups. Not copied */
+	struct gw_groups groups[2]; /* what the seeds' groups see, by gw_time_is_real() of the column. Not copied */
 };
 
 /* The destinations of an edge type in the current hop: rows [first, first + n) of their type's node list. */

@@ -139,24 +139,14 @@ static gw_status pick_run(struct blocks_walk *walk, uintptr_t memory)
 	return status;
 }
 
-static gw_status number_in_groups(struct blocks_walk *walk, const struct gw_relabel_source *source, uint64_t total,
-				  void *numbers)
+static gw_status find_groups(struct blocks_walk *walk, struct gw_relabel_source *source)
 {
-	struct gw_blocks *blocks = walk->blocks;
 	const struct gw_lists *lists = &walk->run.lists;
 	uint32_t counts[GW_RUN_MAX];
-	gw_status status = gw_vec_reserve(&blocks->ends, total * sizeof(uint64_t));
-	if (status != GW_OK)
-		return status;
-	uint64_t *ends = blocks->ends.data;
-	for (uint64_t i = 0; i < total; i++) {
-		const void *address = (const void *)(source->memory + source->elements[i] * source->element_bytes);
-		ends[i] = source->element_bytes == 4 ? *(const uint32_t *)address : *(const uint64_t *)address;
-		source->elements[i] += source->edge_delta;
-	}
 	for (uint32_t i = 0; i < lists->n; i++)
 		counts[i] = (uint32_t)(lists->starts[i + 1] - lists->starts[i]);
-	return gw_blocks_number_in_groups(blocks, lists->groups, lists->n, counts, ends, total, numbers);
+	return gw_blocks_end_groups(walk->blocks, lists->groups, lists->n, counts, lists->starts[lists->n],
+				    &source->groups);
 }
 
 static gw_status add_run(struct blocks_walk *walk)
@@ -189,8 +179,8 @@ static gw_status add_run(struct blocks_walk *walk)
 	size_t width = blocks->spec.wide_indices ? sizeof(int64_t) : sizeof(int32_t);
 	void *numbers = (char *)arrays->indices.data + edges->edge_count * width;
 	if (blocks->grouped)
-		status = number_in_groups(walk, &source, total, numbers);
-	else
+		status = find_groups(walk, &source);
+	if (status == GW_OK)
 		status = gw_relabel_run(blocks->relabel, &blocks->nodes[blocks->meta->etypes[walk->etype].src], source,
 					total, numbers, blocks->spec.wide_indices);
 	blocks->rows_done += lists->n;

@@ -23,7 +23,7 @@ struct gw_blocks {
 	struct gw_pick_scratch scratch;
 	struct gw_vec seed_rows;                                /* uint32_t [seed_count] */
 	struct gw_vec kept_counts, kept_edges, kept_neighbours; /* a run without its excluded edges */
-	struct gw_vec ends, end_groups;                         /* of a run in groups */
+	struct gw_vec end_groups;                               /* of a run in groups */
 	bool grouped;
 	uint64_t seed_count, edge_count;
 
@@ -43,10 +43,10 @@ struct gw_blocks {
 /* Makes room for `more` further edges in the current edge type. */
 gw_status gw_blocks_edges_room(struct gw_blocks *blocks, uint64_t more);
 
-/* Numbers the neighbours of a run whose destinations are in groups: destination i is in group of_rows[i] and has
- * counts[i] neighbours. numbers: in the width of the spec. */
-gw_status gw_blocks_number_in_groups(struct gw_blocks *blocks, const uint32_t *of_rows, uint64_t n,
-				     const uint32_t *counts, const uint64_t *neighbours, uint64_t total, void *numbers);
+/* The group of each neighbour of a run: destination i is in group of_rows[i] and has counts[i] neighbours. Valid until
+ * the next call. */
+gw_status gw_blocks_end_groups(struct gw_blocks *blocks, const uint32_t *of_rows, uint64_t n, const uint32_t *counts,
+			       uint64_t total, const uint32_t **out);
 
 /* Whether edges of this type may be dropped after the draw. */
 static inline bool gw_blocks_may_drop(const struct gw_blocks *blocks, uint32_t etype)

@@ -4,8 +4,9 @@
  *
  * The loop alternates fill and put, id by id, so that the processor can put while it waits for room for the next
  * prefetch. A put into the dense map has no branch, because no predictor learns whether an id is new. It always writes
- * the entry, and always stores the id after the list's end; the list grows by one or by nothing. Fails for an id that
- * is no node, for numbers beyond the width of the result, and if memory runs out.
+ * the entry, and always stores the id after the list's end; the list grows by one or by nothing. In a batch in groups
+ * the key is the pair (group, id). Pairs are far more than nodes, so their map is always a hash map. Fails for an id
+ * that is no node, for numbers beyond the width of the result, and if memory runs out.
  */
 #include "sampler/blocks/relabel.h"
 
@@ -53,8 +54,17 @@ void gw_relabel_clear(struct gw_relabel *relabel)
 {
 	if (relabel->dense)
 		gw_dense_map_clear(&relabel->dense_map);
-	if (relabel->hash_map.keys)
+	if (relabel->hash_map.slots)
 		gw_hash_map_clear(&relabel->hash_map);
+}
+
+gw_status gw_relabel_begin_groups(struct gw_relabel *relabel, uint32_t last)
+{
+	uint64_t pairs;
+	if (__builtin_mul_overflow((uint64_t)last + 1, relabel->id_count, &pairs))
+		return gw_fail(GW_LIMIT, "group %u of a graph of %llu nodes: groups * nodes must be below 2^64", last,
+			       (unsigned long long)relabel->id_count);
+	return relabel->hash_map.slots ? GW_OK : gw_hash_map_create(FIRST_NODES, &relabel->hash_map);
 }
 
 static gw_status no_node(const struct gw_node_list *nodes, uint64_t id)
@@ -63,10 +73,17 @@ static gw_status no_node(const struct gw_node_list *nodes, uint64_t id)
 		       (unsigned long long)nodes->id_count);
 }
 
+enum map_kind { BY_HASH, DENSE, PAIRS };
+
+/* An id whose place in the map is on its way to the cache. */
+struct ahead {
+	uint64_t id, key;
+};
+
 /* Reads an id, replaces its position by an edge id, and prefetches the map's entry. Does not check the id's range
  * yet. */
-INLINE uint64_t fill(const struct gw_relabel *relabel, const struct gw_node_list *nodes,
-		     const struct gw_relabel_source *source, uint64_t at, bool dense, uint32_t element_bytes)
+INLINE struct ahead fill(const struct gw_relabel *relabel, const struct gw_node_list *nodes,
+			 const struct gw_relabel_source *source, uint64_t at, enum map_kind map, uint32_t element_bytes)
 {
 	uint64_t id;
 	if (element_bytes) {
@@ -77,44 +94,47 @@ INLINE uint64_t fill(const struct gw_relabel *relabel, const struct gw_node_list
 	} else {
 		id = source->ids[at];
 	}
-	if (dense)
-		__builtin_prefetch(
-			(const void *)((uintptr_t)relabel->dense_map.entries + (nodes->key + id) * sizeof(uint64_t)),
-			1);
+	uint64_t key = nodes->key + id;
+	if (map == PAIRS)
+		key += source->groups[at] * relabel->id_count;
+	if (map == DENSE)
+		__builtin_prefetch((const void *)((uintptr_t)relabel->dense_map.entries + key * sizeof(uint64_t)), 1);
 	else
-		gw_hash_map_prefetch(&relabel->hash_map, nodes->key + id);
-	return id;
+		gw_hash_map_prefetch(&relabel->hash_map, key);
+	return (struct ahead){id, key};
 }
 
 /* Returns the number of an id, and updates the count of nodes. */
-INLINE uint32_t put(struct gw_relabel *relabel, uint64_t key, uint64_t id, uint64_t *ids, uint64_t *count, bool dense)
+INLINE uint32_t put(struct gw_relabel *relabel, struct ahead ahead, uint64_t *ids, uint64_t *count, enum map_kind map)
 {
 	bool is_new;
 	uint32_t number;
-	if (dense) {
+	if (map == DENSE) {
 		uint64_t fresh = (uint64_t)relabel->dense_map.tag << 32 | *count;
-		uint64_t *place = relabel->dense_map.entries + key + id, entry = *place;
+		uint64_t *place = relabel->dense_map.entries + ahead.key, entry = *place;
 		is_new = (entry ^ fresh) >> 32 != 0;
 		entry ^= (entry ^ fresh) & -(uint64_t)is_new;
 		*place = entry;
 		number = (uint32_t)entry;
 	} else {
-		number = gw_hash_map_put(&relabel->hash_map, key + id, (uint32_t)*count, &is_new);
+		number = gw_hash_map_put(&relabel->hash_map, ahead.key, (uint32_t)*count, &is_new);
 	}
-	ids[*count] = id;
+	ids[*count] = ahead.id;
 	*count += is_new;
 	return number;
 }
 
-static gw_status make_room(struct gw_relabel *relabel, struct gw_node_list *nodes, uint64_t n, bool wide)
+static gw_status make_room(struct gw_relabel *relabel, struct gw_node_list *nodes, uint64_t n, bool wide, bool pairs)
 {
-	uint64_t left = nodes->id_count - nodes->count, more = n < left ? n : left;
+	uint64_t left = pairs ? UINT64_MAX : nodes->id_count - nodes->count, more = n < left ? n : left;
 	uint64_t count_max = wide ? UINT32_MAX : INT32_MAX;
 	if (nodes->count + more > count_max)
 		return gw_fail(GW_LIMIT, "a batch of more than %llu nodes: take fewer seeds%s",
 			       (unsigned long long)count_max, wide ? "" : " or wide indices");
 	gw_status status = gw_vec_reserve(&nodes->ids, (nodes->count + more + 1) * sizeof(uint64_t));
-	if (status == GW_OK && !relabel->dense)
+	if (status == GW_OK && pairs)
+		status = gw_vec_reserve(&nodes->groups, (nodes->count + more + 1) * sizeof(uint32_t));
+	if (status == GW_OK && (pairs || !relabel->dense))
 		status = gw_hash_map_reserve(&relabel->hash_map, more);
 	return status;
 }
@@ -122,19 +142,23 @@ static gw_status make_room(struct gw_relabel *relabel, struct gw_node_list *node
 /* Handles ids [at, end); room for all of them exists. */
 INLINE gw_status run_piece(struct gw_relabel *relabel, struct gw_node_list *nodes,
 			   const struct gw_relabel_source *source, uint64_t at, uint64_t end, void *numbers, bool wide,
-			   bool dense, uint32_t element_bytes)
+			   enum map_kind map, uint32_t element_bytes)
 {
-	uint64_t ring[AHEAD], *ids = nodes->ids.data, count = nodes->count;
-	const uint64_t id_count = nodes->id_count, key = nodes->key;
+	struct ahead ring[AHEAD];
+	uint64_t *ids = nodes->ids.data, count = nodes->count;
+	uint32_t *groups = nodes->groups.data;
+	const uint64_t id_count = nodes->id_count;
 	for (uint64_t i = at; i < end && i < at + AHEAD; i++)
-		ring[i % AHEAD] = fill(relabel, nodes, source, i, dense, element_bytes);
+		ring[i % AHEAD] = fill(relabel, nodes, source, i, map, element_bytes);
 	for (uint64_t i = at; i < end; i++) {
-		uint64_t id = ring[i % AHEAD];
+		struct ahead ahead = ring[i % AHEAD];
 		if (i + AHEAD < end)
-			ring[i % AHEAD] = fill(relabel, nodes, source, i + AHEAD, dense, element_bytes);
-		if (id >= id_count)
-			return no_node(nodes, id);
-		uint32_t number = put(relabel, key, id, ids, &count, dense);
+			ring[i % AHEAD] = fill(relabel, nodes, source, i + AHEAD, map, element_bytes);
+		if (ahead.id >= id_count)
+			return no_node(nodes, ahead.id);
+		if (map == PAIRS)
+			groups[count] = source->groups[i];
+		uint32_t number = put(relabel, ahead, ids, &count, map);
 		if (wide)
 			((int64_t *)numbers)[i] = number;
 		else
@@ -145,14 +169,14 @@ INLINE gw_status run_piece(struct gw_relabel *relabel, struct gw_node_list *node
 }
 
 INLINE gw_status run(struct gw_relabel *relabel, struct gw_node_list *nodes, const struct gw_relabel_source *source,
-		     uint64_t n, void *numbers, bool wide, bool dense, uint32_t element_bytes)
+		     uint64_t n, void *numbers, bool wide, enum map_kind map, uint32_t element_bytes)
 {
 	const struct gw_relabel_source copy = *source;
 	for (uint64_t at = 0; at < n; at += PIECE) {
 		uint64_t end = n - at < PIECE ? n : at + PIECE;
-		gw_status status = make_room(relabel, nodes, end - at, wide);
+		gw_status status = make_room(relabel, nodes, end - at, wide, map == PAIRS);
 		if (status == GW_OK)
-			status = run_piece(relabel, nodes, &copy, at, end, numbers, wide, dense, element_bytes);
+			status = run_piece(relabel, nodes, &copy, at, end, numbers, wide, map, element_bytes);
 		if (status != GW_OK)
 			return status;
 	}
@@ -160,17 +184,21 @@ INLINE gw_status run(struct gw_relabel *relabel, struct gw_node_list *nodes, con
 }
 
 /* One instance of the loop per width, map and source. */
-#define INSTANCES(X)                                                                                                   \
-	X(0, 0, 0)                                                                                                     \
-	X(0, 0, 4)                                                                                                     \
-	X(0, 0, 8) X(0, 1, 0) X(0, 1, 4) X(0, 1, 8) X(1, 0, 0) X(1, 0, 4) X(1, 0, 8) X(1, 1, 0) X(1, 1, 4) X(1, 1, 8)
+#define OF_MAP(X, map)                                                                                                 \
+	X(0, map, 0)                                                                                                   \
+	X(0, map, 4)                                                                                                   \
+	X(0, map, 8)                                                                                                   \
+	X(1, map, 0)                                                                                                   \
+	X(1, map, 4)                                                                                                   \
+	X(1, map, 8)
+#define INSTANCES(X) OF_MAP(X, BY_HASH) OF_MAP(X, DENSE) OF_MAP(X, PAIRS)
 
-#define DEFINE(wide, dense, bytes)                                                                                     \
-	static gw_status run_##wide##_##dense##_##bytes(struct gw_relabel *relabel, struct gw_node_list *nodes,        \
-							const struct gw_relabel_source *source, uint64_t n,            \
-							void *numbers)                                                 \
+#define DEFINE(wide, map, bytes)                                                                                       \
+	static gw_status run_##wide##_##map##_##bytes(struct gw_relabel *relabel, struct gw_node_list *nodes,          \
+						      const struct gw_relabel_source *source, uint64_t n,              \
+						      void *numbers)                                                   \
 	{                                                                                                              \
-		return run(relabel, nodes, source, n, numbers, wide, dense, bytes);                                    \
+		return run(relabel, nodes, source, n, numbers, wide, map, bytes);                                      \
 	}
 INSTANCES(DEFINE)
 #undef DEFINE
@@ -178,8 +206,8 @@ INSTANCES(DEFINE)
 typedef gw_status (*run_function)(struct gw_relabel *relabel, struct gw_node_list *nodes,
 				  const struct gw_relabel_source *source, uint64_t n, void *numbers);
 
-static const run_function runs[2][2][3] = {
-#define ENTRY(wide, dense, bytes) [wide][dense][bytes / 4] = run_##wide##_##dense##_##bytes,
+static const run_function runs[2][3][3] = {
+#define ENTRY(wide, map, bytes) [wide][map][bytes / 4] = run_##wide##_##map##_##bytes,
 	INSTANCES(ENTRY)
 #undef ENTRY
 };
@@ -188,5 +216,6 @@ gw_status gw_relabel_run(struct gw_relabel *relabel, struct gw_node_list *nodes,
 			 uint64_t n, void *numbers, bool wide)
 {
 	uint32_t bytes = source.ids ? 0 : source.element_bytes;
-	return runs[wide][relabel->dense][bytes / 4](relabel, nodes, &source, n, numbers);
+	enum map_kind map = source.groups ? PAIRS : relabel->dense ? DENSE : BY_HASH;
+	return runs[wide][map][bytes / 4](relabel, nodes, &source, n, numbers);
 }

@@ -14,7 +14,7 @@
 /* The nodes of a type that a batch has met so far. */
 struct gw_node_list {
 	struct gw_vec ids;    /* uint64_t, with room for one more than count */
-	struct gw_vec groups; /* uint32_t: of a batch in groups */
+	struct gw_vec groups; /* uint32_t: of a batch in groups, with room for one more than count */
 	uint64_t count;
 	uint64_t id_count; /* number of nodes of the type: all ids are below it */
 	uint64_t key;      /* of the type's id 0 in the map */
@@ -43,6 +43,8 @@ struct gw_relabel_source {
 	uintptr_t memory;
 	uint32_t element_bytes; /* 4 or 8 */
 	uint64_t edge_delta;
+	/* In a batch in groups: of each id. A node in two groups has two numbers. NULL: no groups. */
+	const uint32_t *groups;
 };
 
 /* Writes the numbers of n nodes, as int64 or int32, and appends new nodes to the list. GW_RANGE names an id that the
@@ -50,11 +52,8 @@ struct gw_relabel_source {
 gw_status gw_relabel_run(struct gw_relabel *relabel, struct gw_node_list *nodes, struct gw_relabel_source source,
 			 uint64_t n, void *numbers, bool wide);
 
-/* For a batch in groups: a node in two groups has two numbers. Call gw_relabel_begin_groups after gw_relabel_clear.
- * groups: [n], one for each id. Errors as gw_relabel_run; GW_LIMIT also: (group + 1) * nodes of the graph exceeds 64
- * bits. */
-gw_status gw_relabel_begin_groups(struct gw_relabel *relabel);
-gw_status gw_relabel_run_groups(struct gw_relabel *relabel, struct gw_node_list *nodes, const uint64_t *ids,
-				const uint32_t *groups, uint64_t n, void *numbers, bool wide);
+/* Begins a batch in groups, after gw_relabel_clear; last: the greatest group. GW_LIMIT: (last + 1) * nodes of the graph
+ * exceeds 64 bits; GW_NO_MEMORY. */
+gw_status gw_relabel_begin_groups(struct gw_relabel *relabel, uint32_t last);
 
 #endif

@@ -61,6 +61,7 @@ static uint64_t check_batch(const struct ways *ways, const uint64_t counts[TYPES
 	struct gw_sample_spec spec = spec_of_types();
 	struct positives positives;
 	uint64_t digest = 0, dropped = 0;
+	spec.disjoint = counts[0] % 2;
 	make_random_positives(&positives, &ways->setup.fixture, counts);
 	for (uint32_t i = 0; i < ways->count; i++) {
 		struct gw_minibatch *batch;

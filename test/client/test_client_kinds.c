@@ -12,11 +12,9 @@
 
 #include "core/numbers/digest.h"
 #include "core/numbers/rng.h"
-#include "core/numbers/time_key.h"
 #include "protocol/ops.h"
 #include "sampler/picks.h"
 #include "test/support/alloc_fault.h"
-#include "test/support/batch_oracle.h"
 #include "test/support/client_setup.h"
 #include "test/support/every_second.h"
 #include "test/support/hop_ask.h"
@@ -148,7 +146,7 @@ static uint64_t batches_digest(struct gw_client *client, const struct gw_sample_
 	return digest;
 }
 
-#define DIGESTS (KINDS * FANOUTS * 2 * 3 + FANOUTS * 2)
+#define DIGESTS (KINDS * FANOUTS * 2 * 4 + FANOUTS * 2)
 
 /* All draws through the public calls. */
 static uint32_t draw_everything(struct gw_client *client, uint64_t digests[DIGESTS])
@@ -169,6 +167,8 @@ static uint32_t draw_everything(struct gw_client *client, uint64_t digests[DIGES
 				digests[n++] = lists_digest(client, &list, f);
 				digests[n++] = batches_digest(client, &batch);
 				batch.frontier = GW_FRONTIER_NEW;
+				digests[n++] = batches_digest(client, &batch);
+				batch.disjoint = true;
 				digests[n++] = batches_digest(client, &batch);
 			}
 		}
@@ -216,33 +216,6 @@ static void every_way_draws_the_same(void **state)
 		distinct += first == i;
 	}
 	assert_true(distinct > expected_count / 2);
-}
-
-/* --- Every node expanded once. --- */
-
-static void check_once(struct gw_client *client, const struct setup *setup)
-{
-	static const int32_t of_papers[3 * GW_FIXTURE_ETYPES] = {3, 2, 4, 5, 2, 2, GW_ALL_NEIGHBOURS, 3, 1, 1, 2, 1};
-	static const int64_t seeds[] = {FIXTURE_HUB, 0, 300, 7, 7, 599};
-	for (uint32_t variant = 0; variant < 4; variant++) {
-		const struct gw_sample_spec spec = {.hops = 3,
-						    .fanouts = of_papers,
-						    .replace = variant & 1,
-						    .wide_indices = variant & 2,
-						    .frontier = GW_FRONTIER_NEW};
-		struct batch_oracle oracle = {.fixture = &setup->fixture, .spec = &spec, .seed = 6, .stream = variant};
-		struct gw_minibatch *batch;
-		must(gw_sample(client, &spec, oracle.seed, oracle.stream, seeds, 6, &batch));
-		oracle.batch = batch;
-		batch_oracle_blocks(&oracle);
-		gw_minibatch_release(batch);
-	}
-}
-
-static void every_node_is_expanded_once(void **state)
-{
-	(void)state;
-	with_each_client(3, check_once);
 }
 
 /* --- Groups. --- */
@@ -377,73 +350,6 @@ static void groups_draw_the_same_by_every_way(void **state)
 	with_each_client(3, compare_groups);
 }
 
-/* --- Values of groups. --- */
-
-#define SEEDS        40
-#define TIME_DIGESTS (2 * 2 * GROUP_FANOUTS * 2)
-
-static uint64_t expected_times[TIME_DIGESTS];
-static bool has_expected_times;
-
-/* The times of cites: its years, from -20 to 19, or its weights, from 0 to 2. */
-static void compare_times(struct gw_client *client, const struct setup *setup)
-{
-	static const struct gw_edge_rule rules[] = {
-		{.time = "year"},
-		{.time = "year", .pick = GW_PICK_LAST},
-		{.time = "weight"},
-		{.time = "weight", .pick = GW_PICK_LAST},
-	};
-	struct grouped grouped;
-	int64_t first[SEEDS], last[SEEDS];
-	uint64_t digests[TIME_DIGESTS];
-	uint32_t n = 0;
-	(void)setup;
-	make_grouped(&grouped);
-	for (uint32_t i = 0; i < QUESTIONS; i++)
-		grouped.groups[i] = i < 300 ? i % SEEDS : i / 90;
-	for (uint32_t r = 0; r < 4; r++) {
-		const struct gw_edge_columns *columns;
-		must(gw_edge_columns_find(client, FIXTURE_CITES, &rules[r], &columns));
-		for (uint32_t g = 0; g < SEEDS; g++) {
-			const double spread = r < 2 ? 1 : 0.05, at = g * 11 % 44 * spread;
-			const struct gw_time now = {true, {.real = r < 2 ? at - 22 : at}};
-			const struct gw_time begin = {true, {.real = now.value.real - g * spread}};
-			const struct gw_time_range range = gw_time_range_of(r > 1, g % 3 ? NULL : &begin, &now, g % 2);
-			first[g] = range.from;
-			last[g] = range.until;
-		}
-		for (size_t f = 0; f < 2 * group_fanout_count(); f++) {
-			struct hop_ask ask = {
-				.etype = FIXTURE_CITES,
-				.draw = {.rule = {.key = 99, .fanout = group_fanouts[f / 2], .replace = f % 2}},
-				.columns = columns,
-				.frontier = {.nodes = grouped.nodes, .groups = grouped.groups, .n = question_count()},
-			};
-			gw_draw_set(&ask.draw, &columns->sampling);
-			ask.draw.groups = (struct gw_groups){.count = SEEDS, .from = first, .until = last};
-			if (ask.draw.rule.fanout > 1000)
-				ask.frontier.n = 10;
-			digests[n++] = ask_digest(client, &ask);
-		}
-	}
-	assert_true(n <= TIME_DIGESTS);
-	for (uint32_t i = 0; has_expected_times && i < n; i++) {
-		if (digests[i] != expected_times[i])
-			fail_msg("draw %u by time by %s, neighbours %d: other bytes", i, gw_part_transport(client, 0),
-				 (int)client->neighbours);
-	}
-	memcpy(expected_times, digests, n * sizeof(*digests));
-	has_expected_times = true;
-}
-
-static void times_draw_the_same_by_every_way(void **state)
-{
-	(void)state;
-	with_each_client(1, compare_times);
-	with_each_client(3, compare_times);
-}
-
 /* Walkers at one node choose for themselves. */
 static void check_walkers(struct gw_client *client, const struct setup *setup)
 {
@@ -529,7 +435,6 @@ static void no_kind_needs_the_servers_code(void **state)
 				compare_everything(client, &setup);
 			let_servers_sample(&setup, never);
 			compare_everything(client, &setup);
-			compare_times(client, &setup);
 			let_servers_sample(&setup, truth);
 			gw_client_close(client);
 		}
@@ -660,14 +565,9 @@ static int try_kind(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_way_draws_the_same),
-		cmocka_unit_test(every_node_is_expanded_once),
-		cmocka_unit_test(groups_draw_the_same_by_every_way),
-		cmocka_unit_test(walkers_choose_for_themselves),
-		cmocka_unit_test(times_draw_the_same_by_every_way),
-		cmocka_unit_test(groups_past_the_table_are_refused),
-		cmocka_unit_test(no_kind_needs_the_servers_code),
-		cmocka_unit_test(out_lists_by_weight_are_refused),
+		cmocka_unit_test(every_way_draws_the_same),       cmocka_unit_test(groups_draw_the_same_by_every_way),
+		cmocka_unit_test(walkers_choose_for_themselves),  cmocka_unit_test(groups_past_the_table_are_refused),
+		cmocka_unit_test(no_kind_needs_the_servers_code), cmocka_unit_test(out_lists_by_weight_are_refused),
 		cmocka_unit_test(short_memory_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, try_kind, NULL);

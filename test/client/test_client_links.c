@@ -63,7 +63,8 @@ static void check_negatives(const struct ways *ways)
 						      .no_true_edges = kind >= 6,
 						      .negative_ids = kind % 2 ? few : NULL,
 						      .negative_id_count = kind % 2 ? 4 : 0};
-			struct gw_sample_spec spec = {.hops = 2, .fanouts = all_fanouts, .edges = &edges};
+			struct gw_sample_spec spec = {
+				.hops = 2, .fanouts = all_fanouts, .edges = &edges, .disjoint = kind % 5 == 0};
 			make_positives(ways, etype, seeds);
 			assert_int_equal(check_batch(ways, &spec, seeds, COUNT), 0);
 		}
@@ -424,8 +425,9 @@ static void values_are_needed(struct gw_client *client)
 	struct gw_edge_list *listed;
 	valued.valued = true;
 	must(hop_columns(client, FIXTURE_CITES, rules[FIXTURE_CITES], &valued, &columns));
-	expect(gw_sample(client, &spec, 1, 1, &seed, 1, &batch), GW_INVALID, "needs a value for each seed");
-	expect(gw_neighbours(client, &list, 1, 1, &seed, 1, &listed), GW_INVALID, "needs a value for each seed");
+	expect(gw_sample(client, &spec, 1, 1, &seed, 1, &batch), GW_INVALID, "no times, and edges are drawn by time");
+	expect(gw_neighbours(client, &list, 1, 1, &seed, 1, &listed), GW_INVALID,
+	       "no times, and edges are drawn by time");
 	must(hop_columns(client, FIXTURE_CITES, rules[FIXTURE_CITES], &gw_sample_weighted, &columns));
 }
 

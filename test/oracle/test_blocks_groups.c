@@ -293,7 +293,7 @@ static void added_runs_equal_memory(void **state)
 	slow_graph_free(&graph);
 }
 
-/* The key of a row is group * nodes + node, in 64 bits, of which the largest is not a key. */
+/* The key of a row is group * nodes + node, and all keys of the last group must be below 2^64 - 1. */
 static void keys_beyond_64_bits_are_refused(void **state)
 {
 	(void)state;
@@ -303,13 +303,13 @@ static void keys_beyond_64_bits_are_refused(void **state)
 		int64_t seed;
 		gw_status status;
 	} cases[] = {
-		{1ull << 33, (1u << 31) - 1, (1ll << 33) - 2, GW_OK},
-		{1ull << 33, (1u << 31) - 1, (1ll << 33) - 1, GW_LIMIT}, /* 2^64 - 1 */
+		{(1ull << 33) - 1, (1u << 31) - 1, (1ll << 33) - 2, GW_OK},
+		{1ull << 33, (1u << 31) - 1, 0, GW_LIMIT}, /* the last key of the group is 2^64 - 1 */
 		{1ull << 33, 1u << 31, 0, GW_LIMIT},
 		{1ull << 33, UINT32_MAX, 0, GW_LIMIT},
 		{1ull << 33, 0, (1ll << 33) - 1, GW_OK},
-		{(1ull << 32) + 1, UINT32_MAX, 5, GW_LIMIT}, /* only the node exceeds them */
-		{1ull << 32, UINT32_MAX, 5, GW_OK},
+		{1ull << 32, UINT32_MAX, 5, GW_LIMIT},
+		{(1ull << 32) - 1, UINT32_MAX, 5, GW_OK},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct slow_graph graph;

@@ -79,7 +79,8 @@ static uint64_t check_edges(const struct batch_oracle *oracle, uint32_t hop, con
 	for (uint64_t row = 0; row < block->dst_count; row++) {
 		uint64_t node = (uint64_t)batch->nodes[type->dst][first + row], begin = edges->indptr[node];
 		uint64_t degree = edges->indptr[node + 1] - begin, count = gw_pick_count(&rule, degree);
-		assert_int_equal(gw_pick(&rule, node, degree, &scratch, picks), GW_OK);
+		uint32_t group = batch->groups ? batch->groups[type->dst][first + row] : 0;
+		assert_int_equal(gw_pick_in(&rule, node, group, degree, &scratch, picks), GW_OK);
 		assert_int_equal(block->indptr[row], at);
 		for (uint64_t j = 0; j < count; j++) {
 			uint64_t edge = begin + picks[j];
@@ -92,6 +93,8 @@ static uint64_t check_edges(const struct batch_oracle *oracle, uint32_t hop, con
 			assert_true((uint64_t)number < batch->blocks[hop]->src_counts[type->src]);
 			assert_int_equal(block->edge_ids[at], edge);
 			assert_int_equal(batch->nodes[type->src][number], edges->src[edge]);
+			if (batch->groups)
+				assert_int_equal(batch->groups[type->src][number], group);
 			at++;
 		}
 	}
@@ -100,6 +103,20 @@ static uint64_t check_edges(const struct batch_oracle *oracle, uint32_t hop, con
 	gw_pick_scratch_free(&scratch);
 	free(picks);
 	return dropped;
+}
+
+/* In a disjoint batch: not in one group. */
+static void no_node_twice(const struct gw_minibatch *batch)
+{
+	for (uint32_t t = 0; t < batch->num_ntypes; t++) {
+		const int64_t *nodes = batch->nodes[t];
+		const uint32_t *groups = batch->groups ? batch->groups[t] : NULL;
+		for (uint64_t i = 0; i < batch->node_counts[t]; i++) {
+			assert_true(!groups || groups[i] < batch->group_count);
+			for (uint64_t j = 0; j < i; j++)
+				assert_true(nodes[i] != nodes[j] || (groups && groups[i] != groups[j]));
+		}
+	}
 }
 
 /* All blocks; returns how many drawn edges were excluded. */
@@ -115,13 +132,7 @@ uint64_t batch_oracle_blocks(const struct batch_oracle *oracle)
 		}
 	}
 	assert_int_equal(edges, oracle->batch->edge_count);
-	/* No node twice. */
-	for (uint32_t t = 0; t < oracle->batch->num_ntypes; t++) {
-		for (uint64_t i = 0; i < oracle->batch->node_counts[t]; i++) {
-			for (uint64_t j = 0; j < i; j++)
-				assert_true(oracle->batch->nodes[t][i] != oracle->batch->nodes[t][j]);
-		}
-	}
+	no_node_twice(oracle->batch);
 	return dropped;
 }
 
@@ -148,8 +159,23 @@ static uint64_t draw_by_definition(const struct batch_oracle *oracle, uint32_t s
 	return node;
 }
 
+/* Each end and each negative is a group: sources, destinations, negatives. */
+static void check_groups_of_ends(const struct batch_oracle *oracle, uint32_t seed_type, uint32_t group)
+{
+	const struct gw_minibatch *batch = oracle->batch;
+	const struct gw_edge_batch *ends = &batch->edges[seed_type];
+	const struct gw_edge_type *type = type_of(oracle, ends->etype);
+	uint32_t drawn = ends->negatives == GW_NEGATIVES_SRC ? type->src : type->dst;
+	for (uint64_t i = 0; i < ends->count; i++)
+		assert_int_equal(batch->groups[type->src][ends->src_rows[i]], group++);
+	for (uint64_t i = 0; i < ends->count; i++)
+		assert_int_equal(batch->groups[type->dst][ends->dst_rows[i]], group++);
+	for (uint64_t i = 0; i < ends->count * ends->negatives_each; i++)
+		assert_int_equal(batch->groups[drawn][ends->negative_rows[i]], group++);
+}
+
 /* The positives and negatives of one type, which begin at seed `first` of the batch. */
-static void check_type(const struct batch_oracle *oracle, uint32_t seed_type, uint64_t first)
+static void check_type(const struct batch_oracle *oracle, uint32_t seed_type, uint64_t first, uint32_t group)
 {
 	const struct gw_minibatch *batch = oracle->batch;
 	const struct gw_edge_batch *ends = &batch->edges[seed_type];
@@ -171,6 +197,8 @@ static void check_type(const struct batch_oracle *oracle, uint32_t seed_type, ui
 					 draw_by_definition(oracle, seed_type, i, j, &true_edges));
 	}
 	assert_int_equal(ends->true_edges, true_edges);
+	if (batch->groups)
+		check_groups_of_ends(oracle, seed_type, group);
 }
 
 void batch_oracle_ends(const struct batch_oracle *oracle)
@@ -181,9 +209,12 @@ void batch_oracle_ends(const struct batch_oracle *oracle)
 	assert_null(batch->seed_rows);
 	assert_int_equal(batch->seed_list_count, 0);
 	assert_int_equal(batch->edge_type_count, seed_types(oracle));
+	uint64_t group = 0;
 	for (uint32_t t = 0; t < seed_types(oracle); t++) {
-		check_type(oracle, t, first);
+		check_type(oracle, t, first, (uint32_t)group);
 		first += batch->edges[t].count;
+		group += batch->edges[t].count * (2 + batch->edges[t].negatives_each);
 	}
+	assert_int_equal(batch->group_count, batch->groups ? group : 0);
 	assert_int_equal(first, batch->seed_count);
 }

@@ -100,7 +100,7 @@ static void columns_by_name(void **state)
 	import_bed_word(&import_bed, GW_IMPORT_EDGE_COLUMN, "rating=r");
 	import_bed.options.src_column = "from";
 	import_bed.options.dst_column = "to";
-	import_bed.options.time_column = "when";
+	import_bed_word(&import_bed, GW_IMPORT_TIME, "when");
 	import_bed.options.time_digits = 3;
 	import_bed.options.time_digits_given = true;
 	import_bed_word(&import_bed, GW_IMPORT_WEIGHT, "w");
@@ -459,7 +459,7 @@ static void threads_do_not_matter(void **state)
 		import_bed_word(&import_bed, GW_IMPORT_EDGES, "user:rates:item=@big.csv.gz");
 		import_bed.options.build.threads = threads[i];
 		import_bed_word(&import_bed, GW_IMPORT_WEIGHT, "3");
-		import_bed.options.time_column = "4";
+		import_bed_word(&import_bed, GW_IMPORT_TIME, "4");
 		import_bed.options.reverse = import_bed.options.transpose = true;
 		import_bed_open(&import_bed);
 		ids[i] = import_bed.stats.graph_id;
@@ -488,7 +488,7 @@ static void shortage(void **state)
 	import_bed_word(&import_bed, GW_IMPORT_NODES, "@short.list");
 	import_bed_word(&import_bed, GW_IMPORT_NODE_FEATURE, "feat=@short.npy");
 	import_bed_word(&import_bed, GW_IMPORT_WEIGHT, "3");
-	import_bed.options.time_column = "4";
+	import_bed_word(&import_bed, GW_IMPORT_TIME, "4");
 	import_bed.options.undirected = import_bed.options.transpose = true;
 	import_bed.options.build.threads = 1;
 	import_bed.options.build.replace = true;

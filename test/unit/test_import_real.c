@@ -209,7 +209,7 @@ static void bitcoin_otc(void **state)
 	NEED_DATA();
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "%s/bitcoin-otc/soc-sign-bitcoinotc.csv.gz", data);
 	import_bed_word(&import_bed, GW_IMPORT_EDGE_COLUMN, "rating=TRUST_INDEX");
-	import_bed.options.time_column = "TIME_SINCE_EPOCH";
+	import_bed_word(&import_bed, GW_IMPORT_TIME, "TIME_SINCE_EPOCH");
 	import_bed.options.time_digits = 5;
 	import_bed.options.time_digits_given = true;
 	import_bed.options.ids = GW_IDS_COMPACT;

@@ -227,7 +227,7 @@ static void a_newer_minor_version_is_read(void **state)
 	for (size_t i = 0; i < ADDITIONS; i++) {
 		char *added = sealed(replaced(gw_fixture_json, additions[i].from, additions[i].to));
 		expect_refusal(added, GW_FORMAT, additions[i].says);
-		char *newer = sealed(replaced(added, MINOR, "\"minor\": 4,"));
+		char *newer = sealed(replaced(added, MINOR, "\"minor\": 5,"));
 		if (parsed(newer, &meta) != GW_OK)
 			fail_msg("%s: %s", additions[i].says, gw_last_error());
 		gw_meta_destroy(meta);
@@ -274,17 +274,17 @@ static void a_newer_minor_version_is_checked(void **state)
 		{"\"dtype\":\"uint32\"", "\"dtype\":\"uint40\"", "there is no"},
 		{"[\"time:year\",\"src\"]", "[\"degree\",\"src\"]", "order"},
 		{"\"num_nodes\": 64", "\"num_nodes\": 65", "num_nodes"},
-		{"\"minor\": 4", "\"minor\": -2", "minor"},
-		{"\"minor\": 4", "\"minor\": \"3\"", "minor"},
-		{"\"minor\": 4", "\"minor\": 4294967296", "minor"},
+		{"\"minor\": 5", "\"minor\": -2", "minor"},
+		{"\"minor\": 5", "\"minor\": \"3\"", "minor"},
+		{"\"minor\": 5", "\"minor\": 4294967296", "minor"},
 	};
-	char *newer = replaced(gw_fixture_json, MINOR, "\"minor\": 4,");
+	char *newer = replaced(gw_fixture_json, MINOR, "\"minor\": 5,");
 	expect_refusal(newer, GW_DIGEST, "json_digest");
 	for (size_t i = 0; i < sizeof(edits) / sizeof(edits[0]); i++) {
 		char *text = sealed(replaced(newer, edits[i].from, edits[i].to));
 		expect_refusal(text, GW_FORMAT, edits[i].says);
 		if (i < 4)
-			expect_refusal(text, GW_FORMAT, "minor version 4, newer than this program's");
+			expect_refusal(text, GW_FORMAT, "minor version 5, newer than this program's");
 		free(text);
 	}
 	free(newer);
@@ -313,7 +313,7 @@ static gw_status read_newer(void *text)
 static void memory_short(void **state)
 {
 	(void)state;
-	char *newer = replaced(gw_fixture_json, MINOR, "\"minor\": 4,");
+	char *newer = replaced(gw_fixture_json, MINOR, "\"minor\": 5,");
 	char *added = sealed(replaced(newer, additions[3].from, additions[3].to));
 	assert_true(gw_fault_each(read_newer, added) > 100);
 	free(newer);

@@ -12,6 +12,7 @@
 #include "core/files/staging.h"
 #include "core/graph/alias.h"
 #include "core/graph/npy.h"
+#include "core/graph/times.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/digest.h"
 #include "test/support/graph_fixture.h"
@@ -190,12 +191,146 @@ static void test_list_without_weight(void **state)
 	gw_fixture_end(&fixture);
 }
 
+/* Of times there are the fence of "year" and an index of "label"; more arrays are added by name. */
+static gw_status write_times(const struct gw_fixture *fixture, const char *more, gw_dtype dtype, uint64_t rows,
+			     uint32_t minor)
+{
+	static const uint64_t zeros[1024];
+	const struct gw_time_index index = {.ntype = 0, .name = "label"};
+	struct gw_writer *writer;
+	uint64_t bytes = 0;
+	assert_int_equal(gw_writer_open(fixture->folder, fixture->schema, false, &writer), GW_OK);
+	gw_writer_set_minor(writer, minor);
+	assert_int_equal(gw_fixture_fill(fixture, writer), GW_OK);
+	gw_status status =
+		minor < GW_FORMAT_MINOR_TIMES ? GW_OK : gw_times_write(writer, &index, 1, 2, &bytes);
+	assert_int_equal(status, GW_OK);
+	if (more)
+		status = gw_writer_array(writer, 0, more, dtype, 1, &rows, zeros);
+	if (status == GW_OK)
+		return gw_writer_commit(writer, NULL);
+	gw_writer_abort(writer);
+	return status;
+}
+
+static void test_forged_times(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	gw_fixture_begin(&fixture, 2, 200, 1);
+	const struct {
+		const char *key;
+		uint64_t element;
+		size_t width;
+		const void *bytes;
+		size_t count;
+		gw_status status;
+		const char *says;
+	} cases[] = {
+		{"edge/paper__cites__paper/year.fence", 18, U64(21), GW_FORMAT, "entry 18: not the key of the time at "
+										"position 1152"},
+		{"edge/paper__cites__paper/year.fence", 0, U64(-21ull), GW_FORMAT, "entry 0"},
+		{"node/paper/label.times", 100, U64(INT64_MAX), GW_FORMAT, "entry 100: not the key"},
+		{"node/paper/label.times_nodes", 7, U32(200), GW_RANGE, "entry 7: row 200 of 200"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct gw_graph_meta *meta;
+		struct gw_part *part;
+		char file[128];
+		assert_int_equal(write_times(&fixture, NULL, 0, 0, GW_FORMAT_MINOR_TIMES), GW_OK);
+		assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+		assert_int_equal(meta->minor, GW_FORMAT_MINOR_TIMES);
+		part_open(meta, 0, true, &part);
+		gw_part_close(part);
+		gw_meta_destroy(meta);
+		forge(fixture.folder, cases[i].key, cases[i].element * cases[i].width, cases[i].bytes, cases[i].count);
+		assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+		snprintf(file, sizeof(file), "part0/%s.npy", cases[i].key);
+		part_expect_fault(meta, cases[i].status, file, cases[i].key, cases[i].says);
+		gw_meta_destroy(meta);
+		assert_int_equal(gw_remove_tree(fixture.folder), GW_OK);
+	}
+	gw_fixture_end(&fixture);
+}
+
+/* Two entries exchanged, and one entry twice: keys and rows fit one another. */
+static void test_forged_order_of_nodes(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	struct gw_graph_meta *meta;
+	struct gw_part *part;
+	gw_fixture_begin(&fixture, 2, 200, 1);
+	assert_int_equal(write_times(&fixture, NULL, 0, 0, GW_FORMAT_MINOR_TIMES), GW_OK);
+	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+	part_open(meta, 0, true, &part);
+	int64_t keys[2];
+	uint32_t rows[2];
+	memcpy(keys, gw_part_array(part, "node/paper/label.times")->data + 9 * sizeof(keys[0]), sizeof(keys));
+	memcpy(rows, gw_part_array(part, "node/paper/label.times_nodes")->data + 9 * sizeof(rows[0]), sizeof(rows));
+	gw_part_close(part);
+	gw_meta_destroy(meta);
+	for (int twice = 0; twice < 2; twice++) {
+		int64_t forged_keys[2] = {keys[1], keys[twice]};
+		uint32_t forged_rows[2] = {rows[1], rows[twice]};
+		forge(fixture.folder, "node/paper/label.times", 9 * sizeof(keys[0]), forged_keys, sizeof(forged_keys));
+		forge(fixture.folder, "node/paper/label.times_nodes", 9 * sizeof(rows[0]), forged_rows,
+		      sizeof(forged_rows));
+		assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+		part_expect_fault(meta, GW_FORMAT, "label.times_nodes.npy", "label.times_nodes",
+				  "entry 10: out of order");
+		gw_meta_destroy(meta);
+	}
+	gw_fixture_end(&fixture);
+}
+
+/* Arrays that no times are behind. In older minor versions their names are the user's. */
+static void test_times_of_nothing(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *key;
+		gw_dtype dtype;
+		uint64_t rows;
+		const char *says;
+	} cases[] = {
+		{"edge/author__writes__paper/year.fence", GW_INT64, 6, "not sorted by this time"},
+		{"edge/paper__cites__paper/yea.fence", GW_INT64, 6, "not sorted by this time"},
+		{"edge/paper__cites__paper/label.source", GW_INT32, 360, "no feature \"label\" of this dtype"},
+		{"edge/paper__cites__paper/label.source", GW_INT64, 6, "6 rows"},
+		{"edge/paper__cites__paper/label.source", GW_UINT64, 360, "dtype cannot be uint64"},
+		{"edge/author__writes__paper/label.source", GW_INT64, 360, "node type \"author\" has no feature"},
+		{"edge/paper__cites__paper/feat.source", GW_FLOAT32, 360, "no feature \"feat\" of this dtype"},
+		{"node/author/x.times", GW_INT64, 31, "\"x\" is no feature of times"},
+		{"node/author/orig_id.times", GW_INT64, 31, "without \"orig_id.times_nodes\""},
+		{"node/author/orig_id.times_nodes", GW_UINT32, 31, "without \"orig_id.times\""},
+		{"node/paper/feat.times", GW_INT64, 60, "\"feat\" is no feature of times"},
+	};
+	struct gw_fixture fixture;
+	struct gw_graph_meta *meta;
+	gw_fixture_begin(&fixture, 2, 60, 1);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		gw_status status = write_times(&fixture, cases[i].key, cases[i].dtype, cases[i].rows,
+					       GW_FORMAT_MINOR_TIMES);
+		if (status != GW_INVALID || !strstr(gw_last_error(), cases[i].says))
+			fail_msg("%s: %s: %s", cases[i].key, gw_status_text(status), gw_last_error());
+	}
+	assert_int_equal(write_times(&fixture, "node/author/x.times", GW_INT64, 31, GW_FORMAT_MINOR_SPLITS), GW_OK);
+	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+	assert_int_equal(meta->minor, GW_FORMAT_MINOR_SPLITS);
+	gw_meta_destroy(meta);
+	gw_fixture_end(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_senseless_numbers),
 		cmocka_unit_test(test_transposed_order),
 		cmocka_unit_test(test_list_without_weight),
+		cmocka_unit_test(test_forged_times),
+		cmocka_unit_test(test_forged_order_of_nodes),
+		cmocka_unit_test(test_times_of_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,11 +14,41 @@
 
 static_assert(LDBL_MANT_DIG >= 64, "the reference has every int64 exactly");
 
-static const int64_t wholes[] = {INT64_MIN, INT64_MIN + 1, -(1ll << 53) - 1, -(1ll << 53), -1, 0, 1, 2, (1ll << 53) - 1,
-				 (1ll << 53) + 1, (1ll << 60) + 1, INT64_MAX - 1, INT64_MAX, INT64_MAX - 511,
-				 INT64_MAX - 512, INT64_MAX - 1023};
-static const double reals[] = {-INFINITY, -DBL_MAX, -0x1p63, -0x1.0000000000001p63, -1.5, -1.0, -DBL_TRUE_MIN, -0.0, 0.0,
-			       DBL_TRUE_MIN, 0.5, 1.0, 1.5, 0x1p53, 0x1p60, 0x1p63, 0x1.fffffffffffffp62, DBL_MAX, INFINITY};
+static const int64_t wholes[] = {INT64_MIN,
+				 INT64_MIN + 1,
+				 -(1ll << 53) - 1,
+				 -(1ll << 53),
+				 -1,
+				 0,
+				 1,
+				 2,
+				 (1ll << 53) - 1,
+				 (1ll << 53) + 1,
+				 (1ll << 60) + 1,
+				 INT64_MAX - 1,
+				 INT64_MAX,
+				 INT64_MAX - 511,
+				 INT64_MAX - 512,
+				 INT64_MAX - 1023};
+static const double reals[] = {-INFINITY,
+			       -DBL_MAX,
+			       -0x1p63,
+			       -0x1.0000000000001p63,
+			       -1.5,
+			       -1.0,
+			       -DBL_TRUE_MIN,
+			       -0.0,
+			       0.0,
+			       DBL_TRUE_MIN,
+			       0.5,
+			       1.0,
+			       1.5,
+			       0x1p53,
+			       0x1p60,
+			       0x1p63,
+			       0x1.fffffffffffffp62,
+			       DBL_MAX,
+			       INFINITY};
 #define WHOLES (sizeof(wholes) / sizeof(wholes[0]))
 #define REALS  (sizeof(reals) / sizeof(reals[0]))
 

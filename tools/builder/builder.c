@@ -137,7 +137,7 @@ gw_status gw_builder_etype(struct gw_builder *builder, uint32_t src, const char 
 {
 	gw_status status = gw_name_check("edge type", rel);
 	if (status == GW_OK && edges->time)
-		status = gw_name_check("time column", edges->time_name);
+		status = gw_time_name_check(edges->time_name);
 	if (status == GW_OK && edges->time && edges->rel)
 		status = gw_fail(
 			GW_UNSUPPORTED,

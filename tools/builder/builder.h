@@ -8,7 +8,8 @@
  *
  * Memory:
  *   - the borrowed input
- *   - 16 bytes for each edge of the type being written, and 4 more if its edges have orig_id
+ *   - 16 bytes for each edge of the type being written, 4 more if its edges have orig_id, and 8 more if its lists are
+ *     sorted by time
  *   - a piece of the array being written
  *   - at the end, the index of original ids: 256 MiB at most, or a sixteenth of a larger index
  */
@@ -45,6 +46,7 @@ struct gw_builder_array {
 	uint32_t ndim;
 	uint64_t shape[GW_DIMS_MAX]; /* shape[0]: nodes of the type, or input rows of the edge type */
 	const void *data;            /* borrowed */
+	const char *source;          /* its file, for error texts; borrowed, or NULL */
 	bool weight;                 /* edges only: [rows] or [rows, 1] of numbers >= 0; stored with its alias table */
 };
 
@@ -52,11 +54,15 @@ struct gw_builder_options {
 	unsigned threads; /* 0: all processors */
 	bool replace;     /* replace an existing graph of this name */
 	bool quiet;       /* show no progress */
+	/* --time: [num_times] checked words of tools/times.h, which choose among the arrays that were added; borrowed */
+	const char *const *times;
+	uint32_t num_times;
 };
 
 struct gw_builder_stats {
 	uint64_t nodes, edges; /* over all types */
 	uint64_t bytes;        /* payload written */
+	uint64_t times_bytes;  /* of these, of arrays that are made of times */
 	uint64_t csc_ns, write_ns;
 	uint64_t graph_id;
 };
@@ -106,7 +112,7 @@ gw_status gw_builder_own(struct gw_builder *builder, void *memory, void (*releas
 void *gw_builder_take(struct gw_builder *builder, uint64_t count, size_t bytes, gw_status *status);
 
 /* Writes <folder>/<graph name>.json and part0. GW_RANGE names the edge type, the edge and the id, or the input
- * row of a weight that is no weight. */
+ * row of a weight that is no weight. Errors of gw_time_plan_make. */
 gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const struct gw_builder_options *options,
 			   struct gw_builder_stats *stats);
 

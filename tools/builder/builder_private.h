@@ -5,6 +5,7 @@
 #include "core/graph/writer.h"
 #include "core/system/progress.h"
 #include "tools/builder/builder.h"
+#include "tools/times.h"
 
 #define GW_BUILDER_KEY_MAX (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 32)
 #define GW_BUILDER_GRAIN   (64u << 10) /* rows or edges of a chunk */
@@ -55,6 +56,7 @@ struct builder_writing {
 	struct gw_writer *writer;
 	uint64_t **indptr;     /* [etypes] offsets by destination */
 	uint64_t **out_indptr; /* [etypes] offsets by source, of transposed types */
+	struct gw_time_plan times;
 	unsigned threads;
 	struct gw_progress progress;
 	struct gw_builder_stats stats;
@@ -65,6 +67,12 @@ static inline bool gw_builder_keeps_origins(const struct builder_etype *type)
 {
 	return type->arrays.count || type->edges.time || type->edges.keep_orig_id;
 }
+
+/* The edge type of a number in the schema, which counts the reverse types too; *turned: it is the reverse. */
+const struct builder_etype *gw_builder_etype_at(const struct gw_builder *builder, uint32_t number, bool *turned);
+
+/* Plans by which times lists are sorted, and sets the schema's orders. */
+gw_status gw_builder_plan_times(struct builder_writing *w, const struct gw_builder_options *options);
 
 /* Writes all edge types with their reverses, except the offsets, which it leaves in indptr and out_indptr. */
 gw_status gw_builder_write_edges(struct builder_writing *w);

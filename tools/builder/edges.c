@@ -1,6 +1,6 @@
 /* Writes the edge types of a builder, each followed by its reverse if it has one.
  *
- *   edges -> CSC -> indices -> relations, arrays, weights' alias tables, orig_id in CSC order -> transpose
+ *   edges -> keys of times -> CSC -> indices -> times of sources -> relations, arrays, weights' alias tables, orig_id in CSC order -> transpose
  *
  * One edge type is sorted at a time. Only its offsets stay in memory, until all edge types are written: write.c then
  * writes the offset tables of the node types. Fails for ids and relations out of range (the error names the edge), for
@@ -13,6 +13,7 @@
 #include "core/graph/csc.h"
 #include "core/graph/inverse.h"
 #include "core/memory/alloc.h"
+#include "core/numbers/time_key.h"
 #include "core/system/clock.h"
 #include "core/system/parallel.h"
 #include "tools/builder/builder_private.h"
@@ -26,7 +27,9 @@ struct turned {
 	uint32_t number; /* its number in the schema */
 	const uint64_t *src, *dst;
 	const char *folder;
-	uint64_t *rows; /* [count] the input row of each CSC position */
+	uint64_t *rows;                    /* [count] the input row of each CSC position */
+	const struct gw_time_order *order; /* by time; NULL: none */
+	int64_t *keys;                     /* [count] of each edge's time; NULL: no order by time */
 };
 
 static uint64_t input_rows(const struct gw_builder_edges *edges)
@@ -121,27 +124,52 @@ static void builder_gather(const struct builder_writing *w, uint64_t *out, const
 	gw_parallel_for(w->threads, count, GW_BUILDER_GRAIN, gather_body, &g);
 }
 
+struct keying {
+	const struct gw_time_column *times;
+	const uint64_t *of; /* [count] the row of each edge's time; NULL: the edge's index */
+	int64_t *keys;
+};
+
+/* Sources are checked when the lists are built. */
+static gw_status key_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	(void)thread;
+	const struct keying *k = context;
+	uint64_t bytes = gw_dtype_bytes(k->times->dtype), rows = k->times->shape[0];
+	for (uint64_t i = begin; i < end; i++) {
+		uint64_t row = k->of ? k->of[i] : i;
+		k->keys[i] = row < rows ? gw_time_key(k->times->dtype, (const uint8_t *)k->times->data + row * bytes) : 0;
+	}
+	return GW_OK;
+}
+
+static gw_status make_time_keys(const struct builder_writing *w, struct turned *t)
+{
+	const struct gw_builder_edges *edges = &t->type->edges;
+	if (!t->order)
+		return GW_OK;
+	t->keys = gw_malloc(edges->count * sizeof(*t->keys));
+	if (!t->keys)
+		return GW_NO_MEMORY;
+	struct keying keying = {
+		.times = &t->order->column, .of = t->order->of_source ? t->src : edges->origin, .keys = t->keys};
+	return gw_parallel_for(w->threads, edges->count, GW_BUILDER_GRAIN, key_body, &keying);
+}
+
 static gw_status build_csc(struct builder_writing *w, const struct turned *t, struct gw_csc *csc)
 {
 	const struct gw_builder_edges *edges = &t->type->edges;
 	const struct gw_edge_type *schema = &w->meta->etypes[t->number];
-	uint64_t *time = NULL, start_ns = gw_now_ns();
+	uint64_t start_ns = gw_now_ns();
 	uint32_t *rel = NULL;
 	struct gw_coo coo = {.num_src = w->meta->ntypes[schema->src].count,
 			     .num_dst = w->meta->ntypes[schema->dst].count,
 			     .num_edges = edges->count,
 			     .src = t->src,
 			     .dst = t->dst,
-			     .time = edges->time,
-			     .rel = edges->time ? NULL : edges->rel};
-	if (edges->time && edges->origin) { /* one value for each edge, not for each input row */
-		time = gw_malloc(edges->count * sizeof(*time));
-		if (!time)
-			return GW_NO_MEMORY;
-		builder_gather(w, time, (const uint64_t *)edges->time, edges->origin, edges->count);
-		coo.time = (const int64_t *)time;
-	}
-	if (edges->rel && !edges->time && edges->origin) {
+			     .time = t->keys,
+			     .rel = edges->rel};
+	if (edges->rel && edges->origin) { /* one value for each edge, not for each input row */
 		rel = gw_malloc(edges->count * sizeof(*rel));
 		if (!rel)
 			return GW_NO_MEMORY;
@@ -150,7 +178,6 @@ static gw_status build_csc(struct builder_writing *w, const struct turned *t, st
 		coo.rel = rel;
 	}
 	gw_status status = gw_csc_build(&coo, w->threads, csc);
-	gw_free(time);
 	gw_free(rel);
 	w->stats.csc_ns += gw_now_ns() - start_ns;
 	return status;
@@ -182,18 +209,18 @@ static gw_status write_rel(struct builder_writing *w, const struct turned *t)
 }
 
 /* Sets *out to NULL for types whose lists are sorted by ids only. */
-static gw_status make_keys(struct builder_writing *w, const struct turned *t, uint64_t **out)
+static gw_status make_keys(struct builder_writing *w, const struct turned *t, const uint64_t *order, uint64_t **out)
 {
 	const struct gw_builder_edges *edges = &t->type->edges;
 	*out = NULL;
-	if (!edges->time && !edges->rel)
+	if (!t->keys && !edges->rel)
 		return GW_OK;
 	uint64_t *keys = gw_malloc(edges->count * sizeof(*keys));
 	if (!keys)
 		return GW_NO_MEMORY;
-	if (edges->time)
-		builder_gather(w, keys, (const uint64_t *)edges->time, t->rows, edges->count);
-	for (uint64_t i = 0; !edges->time && i < edges->count; i++)
+	if (t->keys)
+		builder_gather(w, keys, (const uint64_t *)t->keys, order, edges->count);
+	for (uint64_t i = 0; !t->keys && i < edges->count; i++)
 		keys[i] = edges->rel[t->rows[i]];
 	*out = keys;
 	return GW_OK;
@@ -207,7 +234,7 @@ static gw_status write_transpose(struct builder_writing *w, const struct turned 
 	char key[GW_BUILDER_KEY_MAX];
 	struct gw_csc out = {0};
 	uint64_t *keys, *src = gw_malloc(count * sizeof(*src)), *dst = gw_malloc(count * sizeof(*dst));
-	gw_status status = make_keys(w, t, &keys);
+	gw_status status = make_keys(w, t, csc->order, &keys);
 	if (!src || !dst)
 		status = GW_NO_MEMORY;
 	if (status != GW_OK)
@@ -327,6 +354,18 @@ static gw_status write_edge_arrays(struct builder_writing *w, const struct turne
 	return status;
 }
 
+/* sources: [count] of each CSC position. */
+static gw_status write_source_times(struct builder_writing *w, const struct turned *t, const uint64_t *sources)
+{
+	char key[GW_BUILDER_KEY_MAX];
+	struct gw_builder_array times = {.dtype = t->order->column.dtype,
+					 .ndim = 1,
+					 .shape = {t->order->column.shape[0]},
+					 .data = t->order->column.data};
+	snprintf(key, sizeof(key), "edge/%s/%s", t->folder, t->order->name);
+	return write_permuted(w, key, &times, sources, t->type->edges.count);
+}
+
 static gw_status write_etype(struct builder_writing *w, struct turned *t)
 {
 	const struct gw_builder_edges *edges = &t->type->edges;
@@ -335,9 +374,14 @@ static gw_status write_etype(struct builder_writing *w, struct turned *t)
 	struct gw_csc csc = {0};
 	uint64_t *scratch = NULL;
 	t->folder = schema->folder;
-	gw_status status = build_csc(w, t, &csc);
-	if (status != GW_OK)
+	t->order = w->times.orders[t->number].name[0] ? &w->times.orders[t->number] : NULL;
+	gw_status status = make_time_keys(w, t);
+	if (status == GW_OK)
+		status = build_csc(w, t, &csc);
+	if (status != GW_OK) {
+		gw_free(t->keys);
 		return gw_context(status, "edge type %s", schema->name);
+	}
 	scratch = gw_malloc(edges->count * sizeof(*scratch));
 	if (!scratch) {
 		status = GW_NO_MEMORY;
@@ -347,6 +391,8 @@ static gw_status write_etype(struct builder_writing *w, struct turned *t)
 	snprintf(key, sizeof(key), "edge/%s/indices", t->folder);
 	status = gw_writer_ids(w->writer, 0, key, scratch, edges->count, w->meta->ntypes[schema->src].count);
 	gw_builder_wrote(w, edges->count * 4);
+	if (status == GW_OK && t->order && t->order->of_source)
+		status = write_source_times(w, t, scratch);
 	t->rows = csc.order;
 	if (edges->origin) {
 		builder_gather(w, scratch, edges->origin, csc.order, edges->count);
@@ -362,6 +408,7 @@ static gw_status write_etype(struct builder_writing *w, struct turned *t)
 	csc.indptr = NULL;
 	w->stats.edges += edges->count;
 free_csc:
+	gw_free(t->keys);
 	gw_free(scratch);
 	gw_csc_free(&csc);
 	return status;

@@ -1,7 +1,7 @@
 /* Writes the graph of a builder.
  *
- *   schema -> writer -> node arrays -> edge types (tools/builder/edges.c) -> offsets of each node type
- *   -> index of original ids (core/graph/id_index.h) -> commit
+ *   schema -> orders by time -> writer -> node arrays -> edge types (tools/builder/edges.c) -> offsets of each node type
+ *   -> index of original ids (core/graph/id_index.h) -> fences and indexes of times (core/graph/times.h) -> commit
  *
  * Any failure aborts the writer, which leaves no files.
  */
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/graph/id_index.h"
+#include "core/graph/times.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 #include "core/system/parallel.h"
@@ -230,9 +231,16 @@ gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const
 		return status;
 	w.indptr = gw_calloc(w.meta->num_etypes, sizeof(*w.indptr));
 	w.out_indptr = gw_calloc(w.meta->num_etypes, sizeof(*w.out_indptr));
-	status = w.indptr && w.out_indptr ? gw_writer_open(folder, w.meta, options->replace, &w.writer) : GW_NO_MEMORY;
+	status = w.indptr && w.out_indptr ? gw_builder_plan_times(&w, options) : GW_NO_MEMORY;
+	if (status == GW_OK)
+		status = gw_writer_open(folder, w.meta, options->replace, &w.writer);
 	if (status != GW_OK)
 		goto free_all;
+	bool has_times = w.times.num_index > 0;
+	for (uint32_t e = 0; e < w.meta->num_etypes; e++)
+		has_times |= w.meta->etypes[e].order == GW_ORDER_TIME_SRC;
+	if (has_times)
+		gw_writer_set_minor(w.writer, GW_FORMAT_MINOR_TIMES);
 	gw_progress_begin(&w.progress, "writing", "B", expected_bytes(builder, w.meta));
 	if (options->quiet)
 		w.progress.next_ns = UINT64_MAX;
@@ -243,6 +251,9 @@ gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const
 		status = write_offsets(&w);
 	if (status == GW_OK)
 		status = gw_id_index_write(w.writer, w.threads, 0);
+	if (status == GW_OK && has_times)
+		status = gw_times_write(w.writer, w.times.index, w.times.num_index, w.threads, &w.stats.bytes);
+	w.stats.times_bytes = gw_times_bytes(gw_writer_meta(w.writer));
 	gw_progress_end(&w.progress, w.stats.bytes);
 	if (status == GW_OK)
 		status = gw_writer_commit(w.writer, &w.stats.graph_id);
@@ -254,6 +265,7 @@ gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const
 free_all:
 	free_offsets(&w, w.indptr);
 	free_offsets(&w, w.out_indptr);
+	gw_time_plan_free(&w.times);
 	gw_meta_destroy(w.meta);
 	return status;
 }

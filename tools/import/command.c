@@ -86,6 +86,7 @@ WORD(take_edge_feature, GW_IMPORT_EDGE_FEATURE)
 WORD(take_edge_time, GW_IMPORT_EDGE_TIME)
 WORD(take_edge_column, GW_IMPORT_EDGE_COLUMN)
 WORD(take_weight, GW_IMPORT_WEIGHT)
+WORD(import_take_time, GW_IMPORT_TIME)
 #undef WORD
 
 static gw_status parse_delimiter(const char *text, char *out)
@@ -141,8 +142,7 @@ static gw_status import_check(void *input)
 		const char *option, *column;
 	} columns[] = {{"src-column", o->src_column},
 		       {"dst-column", o->dst_column},
-		       {"rel-column", o->rel_column},
-		       {"time", o->time_column}};
+		       {"rel-column", o->rel_column}};
 	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
 		gw_status status = columns[i].column ? gw_import_column_check(columns[i].column) : GW_OK;
 		if (status != GW_OK)
@@ -191,8 +191,12 @@ static const struct gw_option table[] = {
 	 GW_OPTION_TEXT(A, import.dst_column)},
 	{"rel-column", "COLUMN", "relation of triples (default: by the header, else 2)", 2,
 	 GW_OPTION_TEXT(A, import.rel_column)},
-	{"time", "COLUMN", "edge feature \"time\", int64; lists are sorted by it", 2,
-	 GW_OPTION_TEXT(A, import.time_column)},
+	{"time", "[SRC:REL:DST:]NAME",
+	 "sort the lists of each edge type with an edge feature NAME by it; of the others, by the feature NAME of the "
+	 "source type's nodes, whose times are then stored beside the edges as NAME.source, 4 or 8 bytes an edge "
+	 "(--time NAME.source: in any case); nodes with NAME get an index of it. int64, int32, float64 or float32; may "
+	 "be repeated. If no such feature exists, NAME is a column of text and becomes the edge feature \"time\", int64",
+	 2, GW_OPTION_CALL(import_take_time)},
 	{"time-digits", "N",
 	 "decimal digits of the time to keep, the others are dropped: 3 turns seconds into milliseconds (default: "
 	 "whole numbers; another time is refused)",

@@ -381,7 +381,11 @@ static struct gw_builder_array plain_array(const struct gw_import_feature *featu
 {
 	const struct gw_npy *npy = &feature->array->npy;
 	struct gw_builder_array array = {
-		.name = feature->name, .dtype = npy->dtype, .ndim = npy->ndim, .data = feature->array->data};
+		.name = feature->name,
+		.dtype = npy->dtype,
+		.ndim = npy->ndim,
+		.data = feature->array->data,
+		.source = feature->source};
 	memcpy(array.shape, npy->shape, sizeof(array.shape));
 	if (feature->kind == GW_FEATURE_MASK || feature->kind == GW_FEATURE_FLAGS)
 		array.ndim = 1; /* one column may have its own dimension */

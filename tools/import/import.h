@@ -11,6 +11,7 @@
 #include "tools/builder/builder.h"
 #include "tools/import/numbering.h"
 #include "tools/import/table.h"
+#include "tools/times.h"
 
 #define GW_IMPORT_INPUTS_MAX  65536u /* files of one import */
 #define GW_IMPORT_COLUMNS_MAX 64u    /* more columns of an edge list */
@@ -37,6 +38,7 @@ enum gw_import_kind {
 	GW_IMPORT_EDGE_COLUMN,  /* "name=COLUMN" */
 	GW_IMPORT_EDGE_TIME,    /* "src:rel:dst=FILE" or FILE */
 	GW_IMPORT_WEIGHT,       /* "[src:rel:dst:]name" of an edge feature, or a column */
+	GW_IMPORT_TIME,         /* "[src:rel:dst:]name" of a feature of edges or nodes, or a column */
 };
 
 struct gw_import_word {
@@ -52,7 +54,7 @@ struct gw_import_options {
 	const char *relations; /* dictionary of the relations of triples, or NULL */
 	struct gw_table_format text;
 	bool comments_given; /* the format's comments are the user's choice */
-	const char *src_column, *dst_column, *rel_column, *time_column; /* names or numbers, or NULL */
+	const char *src_column, *dst_column, *rel_column; /* names or numbers, or NULL */
 	const char *const *names; /* [num_names]: a first row with one of these names is a header */
 	uint32_t num_names;
 	uint32_t time_digits;
@@ -126,6 +128,7 @@ struct gw_import_set {
 	struct gw_import_column *columns;
 	uint32_t num_columns;
 	const char *weight_column; /* becomes the feature "weight"; NULL: none */
+	const char *time_column;   /* becomes the feature "time"; NULL: none */
 	uint32_t etype;            /* in the builder */
 };
 
@@ -208,6 +211,8 @@ struct gw_import {
 	struct gw_import_weight *weights;
 	uint32_t num_spaces, spaces_room, num_sets, sets_room, num_archives, archives_room;
 	uint32_t num_features, features_room, num_weights, weights_room;
+	const char *times[GW_TIME_WORDS_MAX]; /* [num_times] words of --time that name features */
+	uint32_t num_times;
 	unsigned threads;
 	uint64_t input_bytes; /* text and arrays read */
 };
@@ -229,6 +234,7 @@ void gw_import_close(struct gw_import *im);
 
 gw_status gw_import_plan(struct gw_import *im);         /* words -> spaces, sets, files */
 gw_status gw_import_plan_weights(struct gw_import *im); /* ... and the features that get alias tables */
+gw_status gw_import_plan_times(struct gw_import *im);   /* ... and the features or columns that lists are sorted by */
 gw_status gw_import_open_all(struct gw_import *im);     /* opens files, decides formats and kinds of ids */
 /* ... opens one text file, and decides its format, without counting its rows */
 gw_status gw_import_text_examine(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file);
@@ -271,6 +277,10 @@ bool gw_import_is_mask(const char *name);
 gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_feature *feature);
 /* Adds the members of an archive that have known names: x, y, train_idx, num_nodes and others. */
 gw_status gw_import_archive_features(struct gw_import *im, const struct gw_npz *npz, const char *path, uint32_t space);
+/* Whether the edge set has a feature of this name. */
+bool gw_import_has_feature(const struct gw_import *im, uint32_t set, const char *name);
+/* Whether a column can become a feature of the edge set: it has text only. what: the option's kinds of features. */
+gw_status gw_import_column_possible(const struct gw_import_set *set, const char *column, const char *what);
 /* Whether --weight names this feature of the edge set. */
 bool gw_import_is_weight(const struct gw_import *im, uint32_t set, const char *name);
 /* Checks a feature that is a weight. GW_UNSUPPORTED: its dtype or shape; GW_RANGE: a value, with its file and row. */

@@ -31,7 +31,7 @@ static void column_names(const struct gw_import *im, const struct gw_import_set 
 	names[0] = o->src_column ? o->src_column : "1";
 	names[1] = o->dst_column ? o->dst_column : set->triples ? "3" : "2";
 	names[2] = set->triples ? o->rel_column ? o->rel_column : "2" : NULL;
-	names[3] = o->time_column;
+	names[3] = set->time_column;
 	names[4] = NULL;
 }
 

@@ -177,7 +177,7 @@ static gw_status plan_columns(struct gw_import *im, struct gw_import_set *set)
 			status = add_column(set, parts.names[0], parts.value,
 					    gw_import_is_weight(im, (uint32_t)(set - im->sets), parts.names[0]));
 	}
-	bool wanted = set->num_columns || im->options->time_column;
+	bool wanted = set->num_columns || set->time_column;
 	for (uint32_t f = 0; f < set->num_files && status == GW_OK && wanted; f++) {
 		if (set->files[f].format != GW_FROM_TEXT)
 			status = gw_fail(GW_INVALID, "%s: only text has columns: pass arrays with --edge-feature",
@@ -232,6 +232,7 @@ gw_status gw_import_word_check(enum gw_import_kind kind, const char *text)
 			status = check_count(&parts);
 		break;
 	case GW_IMPORT_WEIGHT:
+	case GW_IMPORT_TIME:
 		return gw_import_column_check(text);
 	case GW_IMPORT_EDGE_COLUMN:
 		status = gw_import_word_split(text, 0, &parts);
@@ -293,6 +294,8 @@ gw_status gw_import_plan(struct gw_import *im)
 	}
 	if (status == GW_OK)
 		status = gw_import_plan_weights(im);
+	if (status == GW_OK)
+		status = gw_import_plan_times(im);
 	for (uint32_t i = 0; i < im->num_sets && status == GW_OK; i++) {
 		for (uint32_t f = 0; f < im->sets[i].num_files; f++) {
 			if (im->sets[i].triples && im->sets[i].files[f].format != GW_FROM_TEXT)

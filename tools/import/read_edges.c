@@ -52,7 +52,6 @@ static bool is_checked(const struct gw_import *im, const struct gw_import_set *s
 
 static gw_status import_read_text(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
 {
-	const struct gw_import_options *o = im->options;
 	struct gw_table_column columns[4 + GW_IMPORT_COLUMNS_MAX];
 	const char *names[4 + GW_IMPORT_COLUMNS_MAX];
 	uint32_t count = 0;
@@ -76,10 +75,10 @@ static gw_status import_read_text(struct gw_import *im, struct gw_import_set *se
 							    .values = set->relations + file->first_row};
 	}
 	if (set->times) {
-		names[count] = o->time_column;
+		names[count] = set->time_column;
 		columns[count++] = (struct gw_table_column){.kind = GW_COLUMN_FIXED,
-							    .digits = o->time_digits,
-							    .cut = o->time_digits_given,
+							    .digits = im->options->time_digits,
+							    .cut = im->options->time_digits_given,
 							    .what = "time",
 							    .values = set->times + file->first_row};
 	}
@@ -95,6 +94,10 @@ static gw_status import_read_text(struct gw_import *im, struct gw_import_set *se
 		if (status == GW_NOT_FOUND && set->weight_column && names[i] == set->weight_column)
 			status = gw_context(status, "--weight %s is not an edge feature (NAME or SRC:REL:DST:NAME)",
 					    set->weight_column);
+		if (status == GW_NOT_FOUND && set->time_column && names[i] == set->time_column)
+			status = gw_context(status,
+					    "--time %s is not a feature of edges or nodes (NAME or SRC:REL:DST:NAME)",
+					    set->time_column);
 		if (status != GW_OK)
 			return status;
 	}
@@ -195,7 +198,7 @@ static gw_status import_check_memory(const struct gw_import *im)
 	uint64_t bytes = 0;
 	for (uint32_t s = 0; s < im->num_sets; s++) {
 		const struct gw_import_set *set = &im->sets[s];
-		uint64_t columns = 2u + set->triples + (im->options->time_column != NULL) + set->num_columns;
+		uint64_t columns = 2u + set->triples + (set->time_column != NULL) + set->num_columns;
 		bytes += set->rows * 8 * columns;
 	}
 	return gw_memory_check(bytes, -1, "the edges");
@@ -210,7 +213,7 @@ gw_status gw_import_read_all(struct gw_import *im)
 		set->dst_ids = gw_import_take(im, set->rows, 8, &status);
 		if (set->triples)
 			set->relations = gw_import_take(im, set->rows, 8, &status);
-		if (im->options->time_column)
+		if (set->time_column)
 			set->times = gw_import_take(im, set->rows, 8, &status);
 		for (uint32_t i = 0; i < set->num_columns; i++)
 			set->columns[i].values = gw_import_take(im, set->rows, 8, &status);

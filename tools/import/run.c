@@ -93,9 +93,14 @@ gw_status gw_import_run(const struct gw_import_options *options, struct gw_build
 		status = run_steps(&im);
 	if (status == GW_OK) {
 		struct gw_phase phase = gw_phase_begin(im.threads, options->build.quiet);
-		status = gw_builder_write(im.builder, options->out, &options->build, stats);
-		if (status == GW_OK)
+		struct gw_builder_options build = options->build;
+		build.times = im.times;
+		build.num_times = im.num_times;
+		status = gw_builder_write(im.builder, options->out, &build, stats);
+		if (status == GW_OK) {
 			gw_phase_end(&phase, "sort and write", stats->bytes);
+			gw_phase_print_times(options->build.quiet, stats->times_bytes);
+		}
 		snprintf(name, GW_NAME_MAX + 1, "%s", gw_builder_name(im.builder));
 	}
 	gw_import_close(&im);

@@ -1,10 +1,91 @@
-/* Times of edges from files of --edge-time: int64 for each edge, in the order of the edges. The lists of the graph are
- * sorted by them, as by those of --time. Errors: an edge type that does not exist, a type or a number of rows that does
- * not fit, two times of one type. */
+/* Times of edges.
+ *
+ *   --time: a word -> the features that it names, which the builder sorts by (tools/times.h), or a column that becomes
+ *   the feature "time"
+ *   --edge-time: an array of int64, one for each edge in the order of the edges -> the feature "time"
+ *
+ * The lists of the graph are sorted by them. A feature comes before a column of the same name. A word without a type
+ * means all types with such a feature; if no type has one, it is a column of all inputs. Errors: an edge type that does
+ * not exist, a type or a number of rows that does not fit, two times of one type.
+ */
+#include <stdio.h>
 #include <string.h>
 
 #include "tools/import/import.h"
 #include "tools/import/words.h"
+#include "tools/weights.h"
+
+/* Whether a type of nodes gets a feature that the word means. */
+static bool has_node_feature(const struct gw_import *im, const char *name)
+{
+	for (uint32_t i = 0; i < im->options->num_words; i++) {
+		const struct gw_import_word *word = &im->options->words[i];
+		struct gw_import_parts parts;
+		if ((word->kind == GW_IMPORT_NODE_FEATURE || word->kind == GW_IMPORT_NODE_COLUMN) &&
+		    gw_import_word_split(word->text, 1, &parts) == GW_OK && parts.count > 0 &&
+		    gw_time_word_means(name, parts.names[parts.count - 1]))
+			return true;
+	}
+	for (uint32_t i = 0; i < im->num_features; i++) { /* of a chunked graph */
+		if (!im->features[i].edge && gw_time_word_means(name, im->features[i].name))
+			return true;
+	}
+	return false;
+}
+
+/* A column becomes the feature "time", so an edge type can have one. */
+static gw_status set_time_column(struct gw_import_set *set, const char *column)
+{
+	gw_status status = gw_import_column_possible(set, column, "a feature of edges or nodes");
+	if (status == GW_OK && set->time_column && strcmp(set->time_column, column) != 0)
+		status = gw_fail(GW_INVALID,
+				 "columns %s and %s would both become the feature \"time\": name each with "
+				 "--edge-column NAME=COLUMN, and then --time NAME",
+				 set->time_column, column);
+	set->time_column = column;
+	return status;
+}
+
+static gw_status add_time_word(struct gw_import *im, const char *text)
+{
+	gw_status status = gw_time_word_check(text);
+	if (status == GW_OK && im->num_times == GW_TIME_WORDS_MAX)
+		status = gw_fail(GW_LIMIT, "more than %u", GW_TIME_WORDS_MAX);
+	if (status == GW_OK)
+		im->times[im->num_times++] = text;
+	return status;
+}
+
+static gw_status plan_time(struct gw_import *im, const char *text)
+{
+	char etype[3 * (GW_NAME_MAX + 1)];
+	bool found = has_node_feature(im, text);
+	for (uint32_t s = 0; s < im->num_sets; s++) {
+		const struct gw_import_set *set = &im->sets[s];
+		snprintf(etype, sizeof(etype), "%s:%s:%s", im->spaces[set->src].name, set->rel,
+			 im->spaces[set->dst].name);
+		const char *name = gw_weight_name_in(text, etype);
+		if (name && !gw_import_has_feature(im, s, name) && !has_node_feature(im, name))
+			return set_time_column(&im->sets[s], name);
+		found |= gw_import_has_feature(im, s, text);
+	}
+	if (found || gw_weight_is_typed(text))
+		return add_time_word(im, text);
+	gw_status status = GW_OK;
+	for (uint32_t s = 0; s < im->num_sets && status == GW_OK; s++)
+		status = set_time_column(&im->sets[s], text);
+	return status;
+}
+
+gw_status gw_import_plan_times(struct gw_import *im)
+{
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
+		if (im->options->words[i].kind == GW_IMPORT_TIME)
+			status = plan_time(im, im->options->words[i].text);
+	}
+	return status == GW_OK ? GW_OK : gw_context(status, "--time");
+}
 
 static gw_status times_find_set(const struct gw_import *im, const struct gw_import_parts *parts,
 				struct gw_import_set **out)
@@ -31,7 +112,7 @@ static gw_status times_open(struct gw_import *im, const struct gw_import_word *w
 	gw_status status = gw_import_word_split(word->text, 3, &parts);
 	if (status == GW_OK)
 		status = times_find_set(im, &parts, &set);
-	if (status == GW_OK && (set->times || set->given_times))
+	if (status == GW_OK && (set->time_column || set->given_times))
 		status = gw_fail(GW_INVALID, "edge type %s has two times", set->rel);
 	if (status == GW_OK)
 		status = gw_import_array(im, parts.value, &array);

@@ -46,7 +46,7 @@ static bool word_makes_feature(const struct gw_import_word *word, const char *et
 	return strcmp(given, etype) == 0;
 }
 
-static bool has_feature(const struct gw_import *im, uint32_t set, const char *name)
+bool gw_import_has_feature(const struct gw_import *im, uint32_t set, const char *name)
 {
 	char etype[ETYPE_TEXT_MAX];
 	etype_text(im, &im->sets[set], etype);
@@ -78,16 +78,24 @@ static gw_status add_weight(struct gw_import *im, uint32_t set, const char *name
 	return GW_OK;
 }
 
-/* A column becomes the feature "weight", so an edge type can have one. */
-static gw_status set_column(struct gw_import_set *set, const char *column)
+gw_status gw_import_column_possible(const struct gw_import_set *set, const char *column, const char *what)
 {
 	for (uint32_t f = 0; f < set->num_files; f++) {
 		if (set->files[f].format != GW_FROM_TEXT)
 			return gw_fail(GW_INVALID,
-				       "%s: \"%s\" is not an edge feature (NAME or SRC:REL:DST:NAME), "
+				       "%s: \"%s\" is not %s (NAME or SRC:REL:DST:NAME), "
 				       "and only text has columns: pass arrays with --edge-feature",
-				       set->files[f].path, column);
+				       set->files[f].path, column, what);
 	}
+	return GW_OK;
+}
+
+/* A column becomes the feature "weight", so an edge type can have one. */
+static gw_status set_column(struct gw_import_set *set, const char *column)
+{
+	gw_status status = gw_import_column_possible(set, column, "an edge feature");
+	if (status != GW_OK)
+		return status;
 	if (set->weight_column && strcmp(set->weight_column, column) != 0)
 		return gw_fail(
 			GW_INVALID,
@@ -107,10 +115,10 @@ static gw_status plan_weight(struct gw_import *im, const char *text)
 		etype_text(im, &im->sets[s], etype);
 		const char *name = gw_weight_name_in(text, etype);
 		if (name)
-			return has_feature(im, s, name) ? add_weight(im, s, name) : set_column(&im->sets[s], name);
+			return gw_import_has_feature(im, s, name) ? add_weight(im, s, name) : set_column(&im->sets[s], name);
 	}
 	for (uint32_t s = 0; s < im->num_sets && status == GW_OK; s++) {
-		if (!has_feature(im, s, text))
+		if (!gw_import_has_feature(im, s, text))
 			continue;
 		status = add_weight(im, s, text);
 		found++;

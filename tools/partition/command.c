@@ -29,6 +29,7 @@ static const char doc[] =
 	"                      --out parts/\n"
 	"  graphwire partition ratings/ --num-parts 2 --weight stars \\\n"
 	"                      --weight user:sees:film:seconds --out parts/\n"
+	"  graphwire partition papers/ --num-parts 4 --time year --out parts/\n"
 	"  graphwire partition huge/ --num-parts 64 --method random --out parts/\n";
 
 #define NUMBERS_WORDS_MAX 256u
@@ -37,8 +38,8 @@ struct partition_arguments {
 	struct gw_plan plan;
 	const char *graph, *out;
 	bool replace, json;
-	const char *weights[GW_WEIGHTS_MAX], *numbers[NUMBERS_WORDS_MAX];
-	uint32_t num_weights, num_numbers;
+	const char *weights[GW_WEIGHTS_MAX], *times[GW_TIME_WORDS_MAX], *numbers[NUMBERS_WORDS_MAX];
+	uint32_t num_weights, num_times, num_numbers;
 };
 
 static gw_status partition_take_numbers(void *input, char *text)
@@ -59,6 +60,17 @@ static gw_status partition_take_weight(void *input, char *text)
 		return gw_fail(GW_LIMIT, "more than %u", GW_WEIGHTS_MAX);
 	a->weights[a->num_weights++] = text;
 	return GW_OK;
+}
+
+static gw_status partition_take_time(void *input, char *text)
+{
+	struct partition_arguments *a = input;
+	gw_status status = gw_time_word_check(text);
+	if (status == GW_OK && a->num_times == GW_TIME_WORDS_MAX)
+		status = gw_fail(GW_LIMIT, "more than %u", GW_TIME_WORDS_MAX);
+	if (status == GW_OK)
+		a->times[a->num_times++] = text;
+	return status;
 }
 
 static gw_status partition_check(void *input)
@@ -104,6 +116,12 @@ static const struct gw_option table[] = {
 	 "add an alias table, 8 bytes an edge, to an edge feature of numbers >= 0: draws by weight read it; without a "
 	 "type, to NAME of every edge type that has it; may be repeated. Tables of the input stay in any case",
 	 1, GW_OPTION_CALL(partition_take_weight)},
+	{"time", "[SRC:REL:DST:]NAME",
+	 "sort the lists of each edge type with an edge feature NAME by it; of the others, by the feature NAME of the "
+	 "source type's nodes, whose times are then stored beside the edges as NAME.source, 4 or 8 bytes an edge "
+	 "(--time NAME.source: in any case); nodes with NAME get an index of it. int64, int32, float64 or float32; may "
+	 "be repeated. Lists that the input has by time stay so in any case",
+	 1, GW_OPTION_CALL(partition_take_time)},
 	{"seed", "N", "seed of the partitioning (default 0); the same seed gives the same bytes", 1,
 	 GW_OPTION_NUMBER(A, plan.seed, 0, UINT64_MAX)},
 	{"replace", NULL, "replace an existing graph; other files in its folder stay", 2, GW_OPTION_FLAG(A, replace)},
@@ -227,6 +245,8 @@ static gw_status partition_command_run(const struct partition_arguments *a)
 	status = gw_plan_numbers_read(a->numbers, a->num_numbers, meta, &numbers);
 	if (status == GW_OK)
 		status = gw_plan_weights_find(a->weights, a->num_weights, part, a->plan.threads, &found.plan.weights);
+	if (status == GW_OK)
+		status = gw_plan_times_find(a->times, a->num_times, part, a->plan.threads, &found.plan.times);
 	if (status != GW_OK)
 		goto close_part;
 	found.plan.numbers = gw_plan_numbers_of(numbers);
@@ -239,8 +259,9 @@ static gw_status partition_command_run(const struct partition_arguments *a)
 	report.config = config;
 	status = config ? run_part(&found, part, &report) : GW_NO_MEMORY;
 	gw_free(config);
-	gw_plan_weights_free(&found.plan.weights);
 close_part:
+	gw_plan_weights_free(&found.plan.weights);
+	gw_time_plan_free(&found.plan.times);
 	gw_plan_numbers_free(numbers);
 	gw_part_close(part);
 	gw_meta_destroy(meta);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "core/graph/part.h"
+#include "tools/times.h"
 
 enum gw_plan_method { GW_PLAN_METIS, GW_PLAN_RANDOM };
 enum gw_plan_objective { GW_PLAN_CUT, GW_PLAN_VOL };
@@ -48,6 +49,7 @@ struct gw_plan {
 	unsigned threads;               /* 0: all processors */
 	uint64_t memory_max;            /* bytes that METIS may use; 0: the free memory */
 	struct gw_plan_weights weights; /* the caller frees them */
+	struct gw_time_plan times;      /* the same; zeroed: lists keep their order */
 };
 
 /* Finds the features that words name, "NAME" for each edge type that has it or "SRC:REL:DST:NAME", and checks them.
@@ -56,6 +58,11 @@ struct gw_plan {
 gw_status gw_plan_weights_find(const char *const *words, uint32_t count, const struct gw_part *part, unsigned threads,
 			       struct gw_plan_weights *out);
 void gw_plan_weights_free(struct gw_plan_weights *weights); /* zeroed ones are allowed */
+
+/* Makes the plan of --time for a graph of one part: gw_time_plan_make. GW_NOT_FOUND lists the features that can be times;
+ * GW_INVALID: an array of an older graph has a name that the format uses for times. Without words *out is zeroed. */
+gw_status gw_plan_times_find(const char *const *words, uint32_t count, const struct gw_part *part, unsigned threads,
+			     struct gw_time_plan *out);
 
 /* Reads the files of words "TYPE=FILE", or "FILE" in a graph of one node type. words: [count]; without words *out is
  * NULL. GW_NOT_FOUND, GW_INVALID, GW_RANGE and the errors of gw_npy_open name the option and the file. */
@@ -142,15 +149,18 @@ gw_status gw_metis_run(struct gw_metis_job *job);
 struct gw_split_stats {
 	double renumber_s, edges_s, rows_s, commit_s;
 	uint64_t bytes; /* bytes of payload written */
+	uint64_t times_bytes; /* of these, of arrays that are made of times */
 	uint64_t graph_id;
 };
 
 /* Writes the parts.
  *
  *   nodes    renumbered in each type so that part p owns one range, in the order of their old ids
- *   edges    stored with their destination; lists in the format's order, ties in their old order
+ *   edges    stored with their destination; lists in the order of the plan's times, else in their old order; ties in
+ *            their old order
  *   arrays   rows follow their nodes and edges; if the input has no orig_id, its ids become orig_id
  *   tables   alias tables of the plan's weights are made anew; other tables of the input follow their edges
+ *   times    fences and indexes of times are made anew (core/graph/times.h)
  *
  * GW_INVALID: the graph has more than one part. Errors of the writer. */
 gw_status gw_split(const struct gw_plan *plan, const struct gw_part *part, const struct gw_assignment *assignment,

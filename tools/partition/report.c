@@ -36,6 +36,9 @@ static void partition_print_text(const struct gw_plan_report *r)
 	if (r->volume && r->assignment->has_objective)
 		printf("  volume           %s: for each node, the number of other parts that hold its neighbours\n",
 		       gw_text_count(text, (double)r->assignment->objective));
+	if (r->split->times_bytes)
+		printf("  times            %s for fences, indexes and sources' times\n",
+		       gw_text_bytes(text, (double)r->split->times_bytes));
 	printf("balance (largest part over mean; 1 is even)\n");
 	print_share("nodes", q->nodes + (uint64_t)q->num_ntypes * q->parts, q->parts);
 	for (uint32_t t = 0; t < q->num_ntypes && q->num_ntypes > 1; t++)
@@ -105,6 +108,8 @@ static gw_status partition_print_json(const struct gw_plan_report *r)
 	}
 	if (object && r->assignment->has_objective)
 		json_object_set_new(object, "metis_objective", json_integer((json_int_t)r->assignment->objective));
+	if (object && r->split->times_bytes)
+		json_object_set_new(object, "times_bytes", json_integer((json_int_t)r->split->times_bytes));
 	if (object && r->assignment->note)
 		json_object_set_new(object, "note", json_string(r->assignment->note));
 	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;

@@ -2,7 +2,8 @@
  *
  *   nodes renumbered: part by part, old order inside -> edges counted for each part -> schema, writer
  *   -> for each node type and part: offsets of all edge types that end there, their lists, their edges' rows
- *   -> transposes, through a table of new edge ids -> nodes' rows -> index of original ids -> commit
+ *   -> transposes, through a table of new edge ids -> nodes' rows -> index of original ids -> fences and indexes of
+ *   times -> commit
  *
  * Memory: 8 to 16 bytes for each node, and the same for the edges of one type in one part. A type that is stored
  * transposed needs a table of 4 or 8 bytes more for each edge. At the end the index of original ids takes 256 MiB at
@@ -89,12 +90,13 @@ static gw_status split_make_schema(struct gw_split *split)
 		const struct gw_edge_type *from = &in->etypes[e];
 		struct gw_edge_type *to = &out->etypes[e];
 		memcpy(to->name, from->name, sizeof(to->name));
-		memcpy(to->time_name, from->time_name, sizeof(to->time_name));
 		to->src = from->src;
 		to->dst = from->dst;
 		to->count = from->count;
 		to->relations = from->relations;
-		to->order = from->order;
+		const struct gw_time_order *time = gw_split_time_order(split, e);
+		to->order = time ? GW_ORDER_TIME_SRC : from->order;
+		snprintf(to->time_name, sizeof(to->time_name), "%s", time ? time->name : from->time_name);
 		to->reverse = from->reverse;
 		to->out_column = from->out_column;
 		split_count_edges(split, e);
@@ -246,6 +248,41 @@ static void free_split(struct gw_split *split)
 	gw_meta_destroy(split->schema);
 }
 
+/* A graph of an older version that uses the names of these arrays itself stays as it is. */
+static bool makes_times(const struct gw_split *split)
+{
+	bool sorted = split->plan->times.num_index > 0 || split->in->minor >= GW_FORMAT_MINOR_TIMES;
+	for (uint32_t e = 0; e < split->schema->num_etypes; e++)
+		sorted |= split->schema->etypes[e].order == GW_ORDER_TIME_SRC;
+	return sorted && (split->in->minor >= GW_FORMAT_MINOR_TIMES || !gw_times_names_are_used(split->in));
+}
+
+static gw_status write_times(struct gw_split *split)
+{
+	struct gw_time_plan times = {0};
+	const struct gw_array *array;
+	gw_status status = GW_OK;
+	if (!split->has_times)
+		return GW_OK;
+	for (uint32_t i = 0; i < split->plan->times.num_index && status == GW_OK; i++)
+		status = gw_time_plan_add_index(&times, split->plan->times.index[i].ntype,
+						split->plan->times.index[i].name);
+	for (uint32_t i = 0; status == GW_OK && (array = gw_part_array_at(split->part, i)); i++) {
+		struct gw_array_key key;
+		char name[GW_NAME_MAX + 1];
+		status = gw_array_key_parse(split->in, array->meta->key, &key);
+		if (status != GW_OK || key.edge || split->in->minor < GW_FORMAT_MINOR_TIMES ||
+		    !gw_name_ends_in(key.name, GW_TIMES_TAIL))
+			continue;
+		snprintf(name, sizeof(name), "%.*s", (int)(strlen(key.name) - strlen(GW_TIMES_TAIL)), key.name);
+		status = gw_time_plan_add_index(&times, key.type, name);
+	}
+	if (status == GW_OK)
+		status = gw_times_write(split->writer, times.index, times.num_index, split->threads, &split->bytes);
+	gw_time_plan_free(&times);
+	return status;
+}
+
 static gw_status prepare(struct gw_split *split, const char *folder, bool replace)
 {
 	if (split->in->num_parts != 1)
@@ -258,7 +295,12 @@ static gw_status prepare(struct gw_split *split, const char *folder, bool replac
 	if (!split->new_id || !split->old_id || !split->edge_id)
 		return GW_NO_MEMORY;
 	gw_status status = split_make_schema(split);
-	return status != GW_OK ? status : gw_writer_open(folder, split->schema, replace, &split->writer);
+	if (status == GW_OK)
+		status = gw_writer_open(folder, split->schema, replace, &split->writer);
+	split->has_times = status == GW_OK && makes_times(split);
+	if (split->has_times)
+		gw_writer_set_minor(split->writer, GW_FORMAT_MINOR_TIMES);
+	return status;
 }
 
 gw_status gw_split(const struct gw_plan *plan, const struct gw_part *part, const struct gw_assignment *assignment,
@@ -284,11 +326,14 @@ gw_status gw_split(const struct gw_plan *plan, const struct gw_part *part, const
 	stats->rows_s = split_seconds_since(start_ns);
 	if (status == GW_OK)
 		status = gw_id_index_write(split.writer, split.threads, 0);
+	if (status == GW_OK)
+		status = write_times(&split);
 	if (status != GW_OK) {
 		gw_writer_abort(split.writer);
 		goto done;
 	}
 	start_ns = gw_now_ns();
+	stats->times_bytes = gw_times_bytes(gw_writer_meta(split.writer));
 	status = gw_writer_commit(split.writer, &stats->graph_id);
 	stats->commit_s = split_seconds_since(start_ns);
 	stats->bytes = split.bytes;

@@ -39,12 +39,20 @@ struct gw_split {
 	struct gw_writer *writer;
 	struct gw_numbers *new_id;  /* [ntypes]: by old node id */
 	struct gw_numbers *old_id;  /* [ntypes]: by new node id */
+	bool has_times;             /* the output has arrays that are made of times */
 	struct gw_numbers *edge_id; /* [etypes]: new edge ids of old ones; only for types that are stored transposed */
 	unsigned threads;
 	uint64_t bytes; /* payload written */
 	struct gw_progress progress;
 	uint64_t edges_done; /* edges written so far, of all types and transposes */
 };
+
+/* The order that --time gives to an edge type; NULL: its lists keep their order. */
+static inline const struct gw_time_order *gw_split_time_order(const struct gw_split *split, uint32_t etype)
+{
+	const struct gw_time_order *orders = split->plan->times.orders;
+	return orders && orders[etype].name[0] ? &orders[etype] : NULL;
+}
 
 /* The renumbered and sorted lists of one part and edge type. */
 struct gw_split_lists {

@@ -5,13 +5,15 @@
  * A list was sorted by (time or relation, old id), so edges of equal time or relation already form a run. In a run, the
  * new ids of each part ascend already, since a part keeps the order of old ids. So one stable pass that distributes a
  * run over the parts sorts it. Short runs use insertion sort. Runs over very many parts use qsort, with the old
- * position as tie-breaker. The only failure is GW_NO_MEMORY.
+ * position as tie-breaker; so do whole lists that --time sorts anew. The only failure is GW_NO_MEMORY.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/graph/book.h"
 #include "core/memory/alloc.h"
+#include "core/numbers/time_key.h"
 #include "core/system/parallel.h"
 #include "tools/partition/split.h"
 
@@ -20,8 +22,8 @@
 #define DEAL_PARTS    256u /* with more parts, counting costs more than comparing */
 
 struct entry {
+	int64_t key;  /* of the time, or the relation; else 0 */
 	uint64_t id;  /* new id of the neighbour */
-	uint64_t at;  /* old id of the edge */
 	uint64_t tie; /* position in the old list */
 };
 
@@ -38,8 +40,10 @@ struct fill {
 	const struct gw_numbers *new_id; /* new ids of the neighbours */
 	const uint64_t *starts;          /* [parts + 1]: the first new id of each part, of the neighbours' type */
 	uint32_t parts;
-	const uint8_t *keys; /* time or relation of each old edge, or NULL */
-	uint64_t key_bytes;
+	const uint8_t *keys; /* time or relation of each old edge, or time of each old neighbour; NULL: all equal */
+	gw_dtype dtype;      /* of these */
+	bool of_neighbour;
+	bool anew; /* the old lists are in another order */
 	struct room *rooms;
 };
 
@@ -81,6 +85,8 @@ gw_status gw_split_offsets(const struct gw_split *split, struct gw_split_lists *
 static int split_lists_compare_entries(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
 	if (x->id != y->id)
 		return x->id < y->id ? -1 : 1;
 	return x->tie < y->tie ? -1 : x->tie > y->tie;
@@ -125,18 +131,34 @@ static void sort_run(const struct fill *fill, struct entry *run, uint64_t n, str
 
 static void split_lists_sort_list(const struct fill *fill, struct entry *list, uint64_t n, struct entry *spare)
 {
-	if (!fill->keys) {
-		sort_run(fill, list, n, spare);
+	if (fill->anew) {
+		qsort(list, n, sizeof(*list), split_lists_compare_entries);
 		return;
 	}
 	for (uint64_t begin = 0, end; begin < n; begin = end) {
-		const uint8_t *key = fill->keys + list[begin].at * fill->key_bytes;
-		for (end = begin + 1; end < n; end++) {
-			if (memcmp(key, fill->keys + list[end].at * fill->key_bytes, fill->key_bytes) != 0)
-				break;
-		}
+		for (end = begin + 1; end < n && list[end].key == list[begin].key; end++)
+			continue;
 		sort_run(fill, list + begin, end - begin, spare);
 	}
+}
+
+static int64_t key_at(const struct fill *fill, uint64_t i)
+{
+	switch (fill->dtype) {
+	case GW_UINT8:
+		return fill->keys[i];
+	case GW_UINT16:
+		return ((const uint16_t *)(const void *)fill->keys)[i];
+	case GW_UINT32:
+		return ((const uint32_t *)(const void *)fill->keys)[i];
+	default:
+		return gw_time_key(fill->dtype, fill->keys + i * gw_dtype_bytes(fill->dtype));
+	}
+}
+
+static uint64_t edge_at(const struct gw_adjacency *from, uint64_t position)
+{
+	return from->eid ? from->eid[position] : position;
 }
 
 static gw_status split_lists_make_room(struct room *room, uint64_t entries)
@@ -170,29 +192,45 @@ static gw_status split_lists_fill_rows(void *context, uint64_t begin, uint64_t e
 		for (uint64_t i = 0; i < n; i++) {
 			uint64_t neighbour = gw_load_id(from->indices, from->index_bytes, first + i);
 			room->entries[i].id = gw_numbers_get(fill->new_id, neighbour);
-			room->entries[i].at = from->eid ? from->eid[first + i] : first + i;
 			room->entries[i].tie = i;
+			room->entries[i].key = !fill->keys          ? 0
+					       : fill->of_neighbour ? key_at(fill, neighbour)
+								    : key_at(fill, edge_at(from, first + i));
 		}
 		split_lists_sort_list(fill, room->entries, n, room->spare);
 		for (uint64_t i = 0; i < n; i++) {
 			gw_numbers_put(&lists->ids, to + i, room->entries[i].id);
-			gw_numbers_put(&lists->at, to + i, room->entries[i].at);
+			gw_numbers_put(&lists->at, to + i, edge_at(from, first + room->entries[i].tie));
 		}
 	}
 	return GW_OK;
 }
 
-static void find_keys(struct fill *fill)
+static void take_keys(struct fill *fill, const char *folder, const char *name)
 {
-	const struct gw_edge_type *type = &fill->split->in->etypes[fill->lists->etype];
 	char key[GW_KEY_MAX];
-	if (type->order == GW_ORDER_SRC)
-		return;
-	snprintf(key, sizeof(key), "edge/%s/%s", type->folder,
-		 type->order == GW_ORDER_TIME_SRC ? type->time_name : "rel");
+	snprintf(key, sizeof(key), "edge/%s/%s", folder, name);
 	const struct gw_array *array = gw_part_array(fill->split->part, key);
 	fill->keys = array ? array->data : NULL;
-	fill->key_bytes = array ? array->row_bytes : 0;
+	fill->dtype = array ? array->meta->dtype : GW_INT64;
+}
+
+static void find_keys(struct fill *fill)
+{
+	const struct gw_split *split = fill->split;
+	const struct gw_edge_type *type = &split->in->etypes[fill->lists->etype];
+	const struct gw_time_order *order = gw_split_time_order(split, fill->lists->etype);
+	if (!order && type->order == GW_ORDER_REL_SRC)
+		take_keys(fill, type->folder, "rel");
+	else if (!order && type->order == GW_ORDER_TIME_SRC)
+		take_keys(fill, type->folder, type->time_name);
+	if (!order)
+		return;
+	fill->anew = true;
+	fill->dtype = order->column.dtype;
+	fill->of_neighbour = order->of_source;
+	/* all edges of a list of out-edges have the same source */
+	fill->keys = order->of_source && fill->lists->from->eid ? NULL : order->column.data;
 }
 
 gw_status gw_split_fill(const struct gw_split *split, struct gw_split_lists *lists)

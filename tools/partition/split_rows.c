@@ -4,7 +4,8 @@
  *   to a stream of the writer -> unmap the pages that were read
  *
  * Strings move as offsets and bytes. An alias table keeps its thresholds; its aliases follow the edges to the new
- * places in the list. The plan's weights get new tables, a block of lists at a time. If the input has no orig_id, its
+ * places in the list. The plan's weights get new tables, a block of lists at a time, and its times of sources are gathered
+ * by the sources. If the input has no orig_id, its
  * ids become orig_id. A graph that stays in one part gets the inverse of orig_id for edges (core/graph/inverse.h).
  * Fails with the writer's errors.
  */
@@ -22,7 +23,17 @@
 #define TABLE_EDGES (64u << 10)   /* edges whose alias tables are built at a time; more for a longer list */
 #define TABLE_ROWS  (64u << 10)
 
-enum job_kind { JOB_ROWS, JOB_STRINGS, JOB_NAMES, JOB_ALIAS, JOB_WEIGHT, JOB_ORIGIN, JOB_INVERSE, JOB_TRAINER };
+enum job_kind {
+	JOB_ROWS,
+	JOB_STRINGS,
+	JOB_NAMES,
+	JOB_ALIAS,
+	JOB_WEIGHT,
+	JOB_SOURCE,
+	JOB_ORIGIN,
+	JOB_INVERSE,
+	JOB_TRAINER
+};
 
 struct job {
 	enum job_kind kind;
@@ -290,6 +301,23 @@ static gw_status run_original_ids(struct gw_split *split, const struct job *job)
 	return gw_split_write_numbers(split, job->part, job->key, dtype, job->from, job->begin, job->count, NULL);
 }
 
+/* The time of each edge's source, from the times of the nodes. */
+static gw_status run_source(struct gw_split *split, const struct job *job)
+{
+	const struct gw_time_column *times = &gw_split_time_order(split, job->type)->column;
+	const struct gw_adjacency *from = job->lists->from;
+	uint64_t bytes = gw_dtype_bytes(times->dtype);
+	struct gw_array_stream *stream;
+	gw_status status = gw_writer_begin(split->writer, job->part, job->key, times->dtype, 1, &job->count, &stream);
+	if (status != GW_OK)
+		return status;
+	for (uint64_t i = 0; i < job->count && status == GW_OK; i++) {
+		uint64_t source = gw_load_id(from->indices, from->index_bytes, gw_numbers_get(job->from, i));
+		status = gw_writer_append(stream, (const uint8_t *)times->data + source * bytes, bytes);
+	}
+	return split_rows_finish(split, stream, status, job->count * bytes);
+}
+
 static uint64_t split_rows_origin_of(const void *context, uint64_t position)
 {
 	const struct job *job = context;
@@ -341,6 +369,8 @@ static gw_status run_job(void *context, uint64_t begin, uint64_t end, unsigned t
 			status = run_alias(jobs->split, job);
 		else if (job->kind == JOB_WEIGHT)
 			status = run_weight(jobs->split, job);
+		else if (job->kind == JOB_SOURCE)
+			status = run_source(jobs->split, job);
 		else if (job->kind == JOB_TRAINER)
 			status = run_trainer(jobs->split, job);
 		else if (job->kind == JOB_INVERSE)
@@ -371,6 +401,11 @@ static gw_status add_job(struct jobs *jobs, struct job job)
 static bool is_made_anew(const struct gw_split *split, const struct gw_array_key *key)
 {
 	const struct gw_plan_weights *weights = &split->plan->weights;
+	const struct gw_time_order *time = key->edge ? gw_split_time_order(split, key->type) : NULL;
+	if (time && time->of_source && strcmp(key->name, time->name) == 0)
+		return true;
+	if (split->in->minor >= GW_FORMAT_MINOR_TIMES && gw_name_is_of_times(key->edge, key->name))
+		return !gw_name_ends_in(key->name, GW_TIME_SOURCE_TAIL); /* these follow their edges */
 	for (uint32_t i = 0; i < weights->count; i++) {
 		size_t length = strlen(weights->list[i].name);
 		if (key->edge && weights->list[i].etype == key->type &&
@@ -417,6 +452,17 @@ static gw_status add_made(struct jobs *jobs, const struct job *base, const char 
 		status = add_job(jobs, made);
 	}
 	return status;
+}
+
+static gw_status add_source(struct jobs *jobs, const struct job *base, const char *folder)
+{
+	const struct gw_time_order *time = gw_split_time_order(jobs->split, base->type);
+	struct job job = *base;
+	if (!time || !time->of_source)
+		return GW_OK;
+	job.kind = JOB_SOURCE;
+	snprintf(job.key, sizeof(job.key), "edge/%s/%s", folder, time->name);
+	return add_job(jobs, job);
 }
 
 static gw_status add_tables(struct jobs *jobs, const struct job *base, const char *folder)
@@ -503,5 +549,7 @@ gw_status gw_split_edge_rows(struct gw_split *split, const struct gw_split_lists
 			   .lists = lists};
 	const char *folder = split->schema->etypes[lists->etype].folder;
 	gw_status status = add_type(&jobs, &base, folder);
+	if (status == GW_OK)
+		status = add_source(&jobs, &base, folder);
 	return run_jobs(&jobs, status != GW_OK ? status : add_tables(&jobs, &base, folder));
 }

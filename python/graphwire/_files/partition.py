@@ -47,7 +47,7 @@ def _in_arguments(line: str, names: Mapping[str, str]) -> str:
     for path in sorted(names, key=len, reverse=True):
         line = line.replace(path, names[path])
     line = re.sub(r'feature "[^"]*": (?=(node|edge) feature )', "", line)  # the option names the feature again
-    line = re.sub(r"--(node-feature|node-mask|edge-feature|edges|num-nodes|name|weight): ", "", line)
+    line = re.sub(r"--(node-feature|node-mask|edge-feature|edges|num-nodes|name|weight|time): ", "", line)
     return without_options(line.replace("--edge-feature", "edge_features"))
 
 
@@ -183,14 +183,14 @@ def _typed(features: Mapping[Any, Any] | None, only: Any) -> dict[Any, Mapping[s
     return {only: features}
 
 
-def _weights(weight: str | Sequence[str]) -> list[str]:
-    """The names of weights. Raises TypeError and ValueError."""
-    names = [weight] if isinstance(weight, str) else weight
+def _named(what: str, given: str | Sequence[str], of: str = "an edge feature") -> list[str]:
+    """The options for the names of features that the argument `what` gives. Raises TypeError and ValueError."""
+    names = [given] if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f'weight is a name of an edge feature, "NAME" or "SRC:REL:DST:NAME", or a list, not {weight!r}')
+        raise TypeError(f'{what} is a name of {of}, "NAME" or "SRC:REL:DST:NAME", or a list, not {given!r}')
     if not all(names):
-        raise ValueError("weight: a name has at least one character")
-    return [escaped_type(name) for name in names]
+        raise ValueError(f"{what}: a name has at least one character")
+    return [f"--{what}={escaped_type(name)}" for name in names]
 
 
 def _completed(graph: Any, node_features: Mapping[Any, Any] | None, edge_features: Mapping[Any, Any] | None,
@@ -260,7 +260,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
                     num_nodes: int | Mapping[str, int] | None = None, balance_train: bool = False,
                     balance_nodes: Any = None, balance_edges: bool = False, num_trainers_per_machine: int = 1,
                     objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = False,
-                    seed: int = 0, weight: str | Sequence[str] = (), progress: bool | None = None) -> Path:
+                    seed: int = 0, weight: str | Sequence[str] = (), time: str | Sequence[str] = (),
+                    progress: bool | None = None) -> Path:
     """Divides a graph into parts, writes them to a folder, and returns the path of their JSON, out/name.json.
 
     graph: a graph of DGL, PyTorch Geometric (Data, HeteroData), NetworkX, SciPy or graphwire.datasets; or (src, dst),
@@ -289,6 +290,11 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     weight: names of edge features of non-negative numbers, [edges] or [edges, 1]: each gets an alias table of 8 bytes
         an edge, which draws by weight read. "NAME" means every edge type that has it, "SRC:REL:DST:NAME" one. For a
         graph of files, a name may be a column, as for `graphwire import --weight`.
+    time: names of times, which are features of numbers (int64, int32, float64 or float32), [edges] or [nodes]. The
+        lists of each edge type that has the edge feature NAME are sorted by it; those of the others by the feature NAME
+        of the source type's nodes, whose times are then stored beside the edges, 4 or 8 bytes an edge ("NAME.source":
+        in any case). Nodes with the feature get an index of it. "SRC:REL:DST:NAME" means one edge type. Edges of equal
+        time stay in the order of their sources.
     progress: a bar of tqdm, if it is installed. None: on a terminal and in a notebook; True: always; False: never.
 
     What the program reports besides goes to logging.getLogger("graphwire"): its log as warnings, and the steps and the
@@ -311,7 +317,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     given_flags = {name: checks.flag(name, value) for name, value in (
         ("reverse", reverse), ("undirected", undirected), ("transpose", transpose), ("balance_train", balance_train),
         ("balance_edges", balance_edges))}
-    weights = _weights(weight)
+    named = [*_named("weight", weight), *_named("time", time, "a feature")]
     shown = _progress.wanted(progress)
     arrays, is_files = None, isinstance(graph, (Tables, Chunked)) or getattr(graph, "import_words", None) is not None
     if is_files and (node_features or edge_features or num_nodes is not None):
@@ -329,7 +335,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
             words, names = graph.write(folder)
         else:
             words, names = (graph.import_words, {}) if arrays is None else _written(arrays, folder)
-        words = [*words, *(f"--weight={of_edges}" for of_edges in weights)]
+        words = [*words, *named]
         inputs = [*_paths(words), *(path for path in names if "/" in path)] if is_files else []
         names[str(folder / "whole")] = f"graph {name}"
         try:

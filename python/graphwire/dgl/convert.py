@@ -22,9 +22,12 @@ def main() -> None:
     parser.add_argument("--method", default="metis", help="metis or random (metis)")
     parser.add_argument("--weight", action="append", default=[], metavar="NAME",
                         help="an edge feature that gets a table of weights")
+    parser.add_argument("--time", action="append", default=[], metavar="NAME",
+                        help="a feature of edges, or of their sources, that lists are sorted by")
     args = parser.parse_args()
     try:
-        print(convert_parts(args.config, args.out, num_parts=args.num_parts, method=args.method, weight=args.weight))
+        print(convert_parts(args.config, args.out, num_parts=args.num_parts, method=args.method, weight=args.weight,
+                            time=args.time))
     except (ValueError, OSError, RuntimeError) as error:
         print(f"graphwire.dgl.convert: {error}", file=sys.stderr)
         sys.exit(1)

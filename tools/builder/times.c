@@ -1,0 +1,98 @@
+/* --time for a builder: the planner's view of its arrays. Edge features have a row for each input row, and the features of
+ * an edge type are those of its reverse type too. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/graph/times.h"
+#include "tools/builder/builder_private.h"
+
+const struct builder_etype *gw_builder_etype_at(const struct gw_builder *builder, uint32_t number, bool *turned)
+{
+	for (uint32_t i = 0;; i++) {
+		uint32_t types = builder->etypes[i].edges.reverse ? 2 : 1;
+		*turned = number > 0;
+		if (number < types)
+			return &builder->etypes[i];
+		number -= types;
+	}
+}
+
+static bool builder_find_time(const void *context, bool edge, uint32_t type, const char *name,
+			      struct gw_time_column *out)
+{
+	const struct gw_builder *builder = context;
+	bool turned;
+	const struct builder_etype *etype = edge ? gw_builder_etype_at(builder, type, &turned) : NULL;
+	const struct builder_items *arrays = edge ? &etype->arrays : &builder->ntypes[type].arrays;
+	for (uint32_t i = 0; i < arrays->count; i++) {
+		const struct builder_item *item = &arrays->items[i];
+		if (item->strings || strcmp(item->name, name) != 0)
+			continue;
+		*out = (struct gw_time_column){.dtype = item->array.dtype,
+					       .ndim = item->array.ndim,
+					       .data = item->array.data,
+					       .source = item->array.source};
+		memcpy(out->shape, item->array.shape, sizeof(out->shape));
+		return true;
+	}
+	if (!edge || !etype->edges.time || strcmp(etype->time_name, name) != 0)
+		return false;
+	*out = (struct gw_time_column){.dtype = GW_INT64, .ndim = 1, .data = etype->edges.time};
+	out->shape[0] = etype->edges.origin ? etype->edges.input_rows : etype->edges.count;
+	return true;
+}
+
+static void builder_name_row(const void *context, bool edge, uint32_t type, uint64_t row, char text[GW_TIME_ROW_MAX])
+{
+	(void)context;
+	(void)type;
+	snprintf(text, GW_TIME_ROW_MAX, "%s %llu", edge ? "row" : "node", (unsigned long long)row);
+}
+
+/* Every edge type by time has a column in the plan, also those that were added with their times. */
+static void add_given(struct builder_writing *w, uint32_t number, const struct builder_etype *type)
+{
+	struct gw_time_order *order = &w->times.orders[number];
+	if (order->name[0] || !type->edges.time)
+		return;
+	snprintf(order->name, sizeof(order->name), "%s", type->time_name);
+	builder_find_time(w->builder, true, number, type->time_name, &order->column);
+}
+
+/* Rows are checked later, for every array; the planner reads them before. */
+static gw_status check_times_rows(const struct builder_writing *w)
+{
+	const struct gw_builder *builder = w->builder;
+	gw_status status = GW_OK;
+	for (uint32_t t = 0; t < builder->num_ntypes; t++) {
+		const struct builder_ntype *type = &builder->ntypes[t];
+		for (uint32_t i = 0; i < type->arrays.count && status == GW_OK; i++)
+			status = gw_builder_check_rows(&type->arrays.items[i], "node", type->name, type->count);
+	}
+	for (uint32_t t = 0; t < builder->num_etypes; t++) {
+		const struct builder_etype *type = &builder->etypes[t];
+		uint64_t rows = type->edges.origin ? type->edges.input_rows : type->edges.count;
+		for (uint32_t i = 0; i < type->arrays.count && status == GW_OK; i++)
+			status = gw_builder_check_rows(&type->arrays.items[i], "edge", type->rel, rows);
+	}
+	return status;
+}
+
+gw_status gw_builder_plan_times(struct builder_writing *w, const struct gw_builder_options *options)
+{
+	const struct gw_time_view view = {
+		.meta = w->meta, .context = w->builder, .find = builder_find_time, .name_row = builder_name_row};
+	gw_status status = options->num_times ? check_times_rows(w) : GW_OK;
+	if (status == GW_OK)
+		status = gw_time_plan_make(&view, options->times, options->num_times, options->threads, &w->times);
+	for (uint32_t e = 0; e < w->meta->num_etypes && status == GW_OK; e++) {
+		bool turned;
+		struct gw_edge_type *type = &w->meta->etypes[e];
+		add_given(w, e, gw_builder_etype_at(w->builder, e, &turned));
+		if (!w->times.orders[e].name[0])
+			continue;
+		type->order = GW_ORDER_TIME_SRC;
+		snprintf(type->time_name, sizeof(type->time_name), "%s", w->times.orders[e].name);
+	}
+	return status;
+}

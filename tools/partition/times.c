@@ -1,0 +1,86 @@
+/* partition --time: finds the features that lists are sorted by, and checks them before the work begins. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/numbers/time_key.h"
+#include "tools/partition/split.h"
+
+#define LIST_TEXT_MAX 256
+
+static const struct gw_array *feature_of(const struct gw_part *part, bool edge, uint32_t type, const char *name)
+{
+	char key[GW_KEY_MAX];
+	const struct gw_graph_meta *meta = gw_part_meta(part);
+	snprintf(key, sizeof(key), "%s/%s/%s", edge ? "edge" : "node",
+		 edge ? meta->etypes[type].folder : meta->ntypes[type].name, name);
+	return gw_part_array(part, key);
+}
+
+static bool partition_find_time(const void *part, bool edge, uint32_t type, const char *name,
+				struct gw_time_column *out)
+{
+	const struct gw_array *array = feature_of(part, edge, type, name);
+	if (!array)
+		return false;
+	*out = (struct gw_time_column){.dtype = array->meta->dtype, .ndim = array->meta->ndim, .data = array->data};
+	memcpy(out->shape, array->meta->shape, sizeof(out->shape));
+	return true;
+}
+
+/* By its input row or id too, if the graph has it as a number. */
+static void partition_name_row(const void *part, bool edge, uint32_t type, uint64_t row, char text[GW_TIME_ROW_MAX])
+{
+	const struct gw_array *ids = feature_of(part, edge, type, "orig_id");
+	int used = snprintf(text, GW_TIME_ROW_MAX, "%s %" PRIu64, edge ? "edge" : "node", row);
+	if (!ids)
+		return;
+	snprintf(text + used, GW_TIME_ROW_MAX - (size_t)used, " (input %s %" PRId64 ")", edge ? "row" : "id",
+		 ids->meta->dtype == GW_UINT32 ? ((const uint32_t *)ids->data)[row] : ((const int64_t *)ids->data)[row]);
+}
+
+static void list_times(const struct gw_part *part, char text[LIST_TEXT_MAX])
+{
+	char etype[GW_EDGE_FOLDER_MAX + 1];
+	const struct gw_graph_meta *meta = gw_part_meta(part);
+	const struct gw_array *array;
+	size_t used = 0;
+	snprintf(text, LIST_TEXT_MAX, "none");
+	for (uint32_t i = 0; (array = gw_part_array_at(part, i)); i++) {
+		struct gw_array_key key;
+		if (gw_array_key_parse(meta, array->meta->key, &key) != GW_OK || key.out || array->meta->ndim != 1 ||
+		    strcmp(key.name, "orig_id") == 0 || gw_name_is_taken(key.edge, key.name) ||
+		    !gw_time_is_possible(array->meta->dtype))
+			continue;
+		int added = snprintf(text + used, LIST_TEXT_MAX - used, "%s%s:%s", used ? ", " : "",
+				     key.edge ? gw_meta_etype_text(meta, key.type, etype) : meta->ntypes[key.type].name,
+				     key.name);
+		if (added < 0 || used + (size_t)added >= LIST_TEXT_MAX) {
+			text[used] = '\0'; /* no half of a name */
+			return;
+		}
+		used += (size_t)added;
+	}
+}
+
+gw_status gw_plan_times_find(const char *const *words, uint32_t count, const struct gw_part *part, unsigned threads,
+			     struct gw_time_plan *out)
+{
+	char list[LIST_TEXT_MAX], fault[LIST_TEXT_MAX];
+	const struct gw_graph_meta *meta = gw_part_meta(part);
+	const struct gw_time_view view = {
+		.meta = meta, .context = part, .find = partition_find_time, .name_row = partition_name_row};
+	*out = (struct gw_time_plan){0};
+	if (count == 0)
+		return GW_OK;
+	if (meta->minor < GW_FORMAT_MINOR_TIMES && gw_times_names_are_used(meta))
+		return gw_fail(GW_INVALID,
+			       "--time: a feature of this graph ends in .source, .fence, .times or .times_nodes, which "
+			       "sorting by time needs: import the graph again with other names");
+	gw_status status = gw_time_plan_make(&view, words, count, threads, out);
+	if (status != GW_NOT_FOUND)
+		return status;
+	list_times(part, list);
+	snprintf(fault, sizeof(fault), "%s", gw_last_error());
+	return gw_fail(GW_NOT_FOUND, "%s; times can be: %s", fault, list);
+}

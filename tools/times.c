@@ -1,0 +1,251 @@
+/* Plans the order of lists by time: words -> features of edges or sources -> forms -> values -> orders and indexes.
+ *
+ * Words that name an edge type come before words that name none. The lowest row with NaN is reported, whatever the
+ * number of threads.
+ */
+#include "tools/times.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/errors/log.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/time_key.h"
+#include "core/system/parallel.h"
+#include "tools/weights.h"
+
+#define GRAIN (256u << 10)
+
+struct planning {
+	const struct gw_time_view *view;
+	unsigned threads;
+	struct gw_time_plan *plan;
+	uint32_t both; /* edge types that have an edge feature and times of their sources */
+	uint32_t first_both;
+};
+
+gw_status gw_time_word_check(const char *word)
+{
+	if (strchr(word, ':') && !gw_weight_is_typed(word))
+		return gw_fail(GW_INVALID, "\"%.200s\": write NAME or SRC:REL:DST:NAME", word);
+	return word[0] ? GW_OK : gw_fail(GW_INVALID, "the name of a time has at least one character");
+}
+
+/* The length of NAME in "NAME" or "NAME.source". */
+static size_t stem_length(const char *name)
+{
+	return strlen(name) - (gw_name_ends_in(name, GW_TIME_SOURCE_TAIL) ? strlen(GW_TIME_SOURCE_TAIL) : 0);
+}
+
+bool gw_time_word_means(const char *text, const char *feature)
+{
+	size_t length = stem_length(text);
+	return strncmp(text, feature, length) == 0 && feature[length] == '\0';
+}
+
+static const char *type_text(const struct planning *p, bool edge, uint32_t type, char text[GW_EDGE_FOLDER_MAX + 1])
+{
+	return edge ? gw_meta_etype_text(p->view->meta, type, text) : p->view->meta->ntypes[type].name;
+}
+
+static gw_status check_form(const struct planning *p, bool edge, uint32_t type, const char *name,
+			    const struct gw_time_column *column)
+{
+	char text[GW_EDGE_FOLDER_MAX + 1], shape[GW_DIMS_MAX * 24] = "";
+	size_t used = 0;
+	if (column->ndim == 1 && gw_time_is_possible(column->dtype))
+		return GW_OK;
+	for (uint32_t i = 0; i < column->ndim; i++)
+		used += (size_t)snprintf(shape + used, sizeof(shape) - used, "%s%" PRIu64, i ? ", " : "",
+					 column->shape[i]);
+	return gw_fail(GW_UNSUPPORTED,
+		       "%s feature \"%s\" of %s: %s [%s] cannot be a time: a time is one number for each %s, int64, "
+		       "int32, float64 or float32",
+		       edge ? "edge" : "node", name, type_text(p, edge, type, text), gw_dtype_name(column->dtype), shape,
+		       edge ? "edge" : "node");
+}
+
+struct scanning {
+	const struct gw_time_column *column;
+	uint64_t first; /* the lowest row with NaN so far */
+};
+
+static gw_status scan_times(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	struct scanning *s = context;
+	uint64_t bytes = gw_dtype_bytes(s->column->dtype);
+	(void)thread;
+	for (uint64_t i = begin; i < end; i++) {
+		if (gw_time_key(s->column->dtype, (const uint8_t *)s->column->data + i * bytes) != GW_TIME_KEY_NAN)
+			continue;
+		uint64_t first = __atomic_load_n(&s->first, __ATOMIC_RELAXED);
+		while (i < first &&
+		       !__atomic_compare_exchange_n(&s->first, &first, i, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		}
+		return GW_RANGE; /* ends the loop; chunks before this one still run */
+	}
+	return GW_OK;
+}
+
+static gw_status check_values(const struct planning *p, bool edge, uint32_t type, const char *name,
+			      const struct gw_time_column *column)
+{
+	char text[GW_EDGE_FOLDER_MAX + 1], row[GW_TIME_ROW_MAX];
+	struct scanning scanning = {.column = column, .first = GW_NONE};
+	if (!gw_time_is_real(column->dtype) ||
+	    gw_parallel_for(p->threads, column->shape[0], GRAIN, scan_times, &scanning) == GW_OK ||
+	    scanning.first == GW_NONE)
+		return GW_OK;
+	p->view->name_row(p->view->context, edge, type, scanning.first, row);
+	return gw_fail(GW_RANGE, "%s%s%s of %s: time \"%s\" is nan: every time is a number",
+		       column->source ? column->source : "", column->source ? ": " : "", row,
+		       type_text(p, edge, type, text), name);
+}
+
+static bool find_feature(const struct planning *p, bool edge, uint32_t type, const char *name, size_t length,
+			 struct gw_time_column *out)
+{
+	char stem[GW_NAME_MAX + 1];
+	if (length > GW_NAME_MAX)
+		return false;
+	snprintf(stem, sizeof(stem), "%.*s", (int)length, name);
+	return !gw_name_is_taken(edge, stem) && p->view->find(p->view->context, edge, type, stem, out);
+}
+
+static gw_status set_order(struct planning *p, uint32_t etype, const struct gw_time_order *order)
+{
+	char text[GW_EDGE_FOLDER_MAX + 1];
+	struct gw_time_order *to = &p->plan->orders[etype];
+	if (to->name[0] && strcmp(to->name, order->name) != 0)
+		return to->typed && !order->typed
+			       ? GW_OK
+			       : gw_fail(GW_INVALID,
+					 "edge type %s has two times, \"%s\" and \"%s\": name one with %s:NAME",
+					 gw_meta_etype_text(p->view->meta, etype, text), to->name, order->name, text);
+	if (p->view->meta->etypes[etype].relations > 0)
+		return gw_fail(GW_UNSUPPORTED,
+			       "edge type %s: lists with relations are sorted by relation, and cannot also be sorted by "
+			       "the time \"%s\": name the other edge types with SRC:REL:DST:NAME",
+			       gw_meta_etype_text(p->view->meta, etype, text), order->name);
+	*to = *order;
+	return GW_OK;
+}
+
+/* name: "NAME" or "NAME.source". *found is set if the type is sorted by it. */
+static gw_status plan_etype(struct planning *p, uint32_t etype, const char *name, bool typed, bool *found)
+{
+	size_t length = stem_length(name);
+	uint32_t src = p->view->meta->etypes[etype].src;
+	char stem[GW_NAME_MAX + 1];
+	struct gw_time_column of_edge, of_source;
+	bool has_edge = find_feature(p, true, etype, name, length, &of_edge);
+	bool has_source = find_feature(p, false, src, name, length, &of_source);
+	bool asked = name[length] != '\0';
+	struct gw_time_order order = {.typed = typed, .of_source = asked || !has_edge};
+	if (asked ? !has_source : !has_edge && !has_source)
+		return GW_OK;
+	*found = true;
+	snprintf(stem, sizeof(stem), "%.*s", (int)length, name);
+	gw_status status = gw_time_name_check(stem);
+	if (status != GW_OK)
+		return status;
+	if (has_edge && has_source && !asked && p->both++ == 0)
+		p->first_both = etype;
+	order.column = order.of_source ? of_source : of_edge;
+	snprintf(order.name, sizeof(order.name), "%s%s", stem, order.of_source ? GW_TIME_SOURCE_TAIL : "");
+	status = check_form(p, !order.of_source, order.of_source ? src : etype, stem, &order.column);
+	if (status == GW_OK && !order.of_source)
+		status = check_values(p, true, etype, stem, &order.column);
+	return status == GW_OK ? set_order(p, etype, &order) : status;
+}
+
+gw_status gw_time_plan_add_index(struct gw_time_plan *plan, uint32_t ntype, const char *name)
+{
+	for (uint32_t i = 0; i < plan->num_index; i++) {
+		if (plan->index[i].ntype == ntype && strcmp(plan->index[i].name, name) == 0)
+			return GW_OK;
+	}
+	struct gw_time_index *more = gw_realloc(plan->index, plan->num_index + 1, sizeof(*more));
+	if (!more)
+		return GW_NO_MEMORY;
+	plan->index = more;
+	more[plan->num_index].ntype = ntype;
+	snprintf(more[plan->num_index++].name, GW_NAME_MAX + 1, "%s", name);
+	return GW_OK;
+}
+
+/* Index of a name in all node types that have it. A feature that cannot be a time is not meant, unless nothing else is.
+ */
+static gw_status plan_index(struct planning *p, const char *name, bool *found)
+{
+	char stem[GW_NAME_MAX + 1];
+	struct gw_time_column column;
+	gw_status status = GW_OK;
+	if (stem_length(name) > GW_NAME_MAX)
+		return GW_OK;
+	snprintf(stem, sizeof(stem), "%.*s", (int)stem_length(name), name);
+	for (uint32_t t = 0; t < p->view->meta->num_ntypes && status == GW_OK; t++) {
+		if (!find_feature(p, false, t, stem, strlen(stem), &column))
+			continue;
+		if (column.ndim != 1 || !gw_time_is_possible(column.dtype)) {
+			status = *found ? GW_OK : check_form(p, false, t, stem, &column);
+			continue;
+		}
+		*found = true;
+		status = gw_time_name_check(stem);
+		if (status == GW_OK)
+			status = check_values(p, false, t, stem, &column);
+		if (status == GW_OK)
+			status = gw_time_plan_add_index(p->plan, t, stem);
+	}
+	return status;
+}
+
+static gw_status plan_word(struct planning *p, const char *word)
+{
+	char text[GW_EDGE_FOLDER_MAX + 1];
+	bool typed = gw_weight_is_typed(word), found = false;
+	gw_status status = GW_OK;
+	for (uint32_t e = 0; e < p->view->meta->num_etypes && status == GW_OK; e++) {
+		const char *name = typed ? gw_weight_name_in(word, gw_meta_etype_text(p->view->meta, e, text)) : word;
+		if (name)
+			status = plan_etype(p, e, name, typed, &found);
+	}
+	if (status == GW_OK && (!typed || found))
+		status = plan_index(p, typed ? strrchr(word, ':') + 1 : word, &found);
+	if (status == GW_OK && !found)
+		status = gw_fail(GW_NOT_FOUND, "\"%.200s\": no edge type and no node type has this feature",
+				 word);
+	return status;
+}
+
+gw_status gw_time_plan_make(const struct gw_time_view *view, const char *const *words, uint32_t count, unsigned threads,
+			    struct gw_time_plan *out)
+{
+	struct planning p = {.view = view, .threads = threads ? threads : gw_processors(), .plan = out};
+	char text[GW_EDGE_FOLDER_MAX + 1];
+	*out = (struct gw_time_plan){.orders = gw_calloc(view->meta->num_etypes, sizeof(*out->orders))};
+	gw_status status = out->orders ? GW_OK : GW_NO_MEMORY;
+	for (int typed = 1; typed >= 0; typed--) {
+		for (uint32_t i = 0; i < count && status == GW_OK; i++)
+			status = gw_weight_is_typed(words[i]) == typed ? plan_word(&p, words[i]) : GW_OK;
+	}
+	if (status != GW_OK) {
+		gw_time_plan_free(out);
+		return gw_context(status, "--time");
+	}
+	if (p.both)
+		gw_log(GW_LOG_WARN,
+		       "--time: %u edge types have the time themselves and by their sources, such as %s: their own counts "
+		       "(NAME.source: the sources')",
+		       p.both, gw_meta_etype_text(view->meta, p.first_both, text));
+	return GW_OK;
+}
+
+void gw_time_plan_free(struct gw_time_plan *plan)
+{
+	gw_free(plan->orders);
+	gw_free(plan->index);
+	*plan = (struct gw_time_plan){0};
+}
