@@ -67,10 +67,10 @@ gw_status gw_seed_times_check(const struct gw_seed_times *times, const struct gw
 		has_from = has_from || (lists[i].times_from && lists[i].count);
 	for (uint32_t i = 0; i < list_count; i++) {
 		const struct gw_seeds *list = &lists[i];
-		if (times->uses && !list->times && list->count)
-			return gw_fail(GW_INVALID, "list %u of the seeds has no times, and edges are drawn by time", i);
 		if (list->times_from && !list->times)
 			return gw_fail(GW_INVALID, "list %u of the seeds has the begin of windows, and no times", i);
+		if (times->uses && !list->times && list->count)
+			return gw_fail(GW_INVALID, "list %u of the seeds has no times, and edges are drawn by time", i);
 		if (list->count && has_from != !!list->times_from)
 			return gw_fail(GW_INVALID, "list %u of the seeds has no begin of windows, and others have", i);
 		if (!times->uses && list->times)
