@@ -30,7 +30,6 @@
  *   0  asks for the times of each list, and for its ends
  *   1  scans them
  */
-#include "sampler/columns.h"
 #include "sampler/kinds/temporal_scan.h"
 #include "sampler/kinds/temporal_search.h"
 

@@ -5,8 +5,6 @@
  */
 #include "sampler/kinds/temporal_search.h"
 
-#include "sampler/columns.h"
-
 #define INLINE   static inline __attribute__((always_inline))
 #define BLOCK    ((uint64_t)GW_FENCE_STEP)
 #define NEAR     8 /* so many times are in one line, or two */
@@ -174,12 +172,6 @@ void gw_temporal_search(const struct gw_temporal *t, struct gw_temporal_span spa
 struct time_ranks {
 	uint64_t from, until;
 };
-
-gw_status gw_temporal_unsorted(const struct gw_temporal *t, uint32_t list, const char *what)
-{
-	return gw_column_context(gw_fail(GW_PROTOCOL, "%s of a list that is sorted by time does not ascend", what),
-				 t->draw, GW_COLUMN_TIME, t->run->lists.vertices[list]);
-}
 
 /* from: how many keys are before the range; until: how many are not after it. */
 static gw_status rank_sorted(const struct gw_temporal *t, uint32_t list, enum gw_column column, const void *entries,
