@@ -222,9 +222,9 @@ static void times_draw_the_same_by_each_way(void **state)
 
 /* --- Servers that answer nothing. --- */
 
-static gw_status never(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status never(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
-	(void)context, (void)call, (void)reply, (void)thread;
+	(void)context, (void)call, (void)reply;
 	fprintf(stderr, "a sample request arrived\n");
 	abort();
 }
