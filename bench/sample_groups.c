@@ -26,7 +26,7 @@
 #define EMPTY   UINT64_MAX
 #define TIMES   (1ull << 40)
 
-#define FENCE_STEP (1ull << GW_FENCE_SHIFT)
+#define FENCE_STEP ((uint64_t)GW_FENCE_STEP)
 
 enum groups_way { BY_TABLE, PLAIN, DISJOINT, BY_TIME, LAST, WAYS };
 
