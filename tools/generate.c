@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "core/graph/times.h"
-#include "core/system/parallel.h"
 #include "tools/output_options.h"
 #include "tools/phase.h"
 #include "tools/rmat.h"

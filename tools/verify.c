@@ -9,8 +9,6 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/errors/options.h"
 #include "core/graph/id_index.h"
