@@ -172,14 +172,20 @@ gw_status gw_draw_check_use(const struct gw_draw *draw);
 void gw_draw_run_begin(const struct gw_draw *draw, struct gw_draw_run *run);
 void gw_draw_run_end(const struct gw_draw *draw, struct gw_draw_run *run, uint64_t *positions);
 
+/* Where the list begins in its part, if the columns are at hand. */
+static inline uint64_t gw_draw_position(const struct gw_draw_run *run, uint32_t list)
+{
+	return run->at_hand->firsts ? run->at_hand->firsts[list] : run->lists.begins[list];
+}
+
 /* The list's first entry in a column at hand. */
 static inline const void *gw_draw_at_hand(const struct gw_draw *draw, const struct gw_draw_run *run, uint32_t list,
 					  enum gw_column column)
 {
 	const struct gw_draw_columns *columns = run->at_hand;
 	const struct gw_columns *of = columns->all ? columns->all : columns->each[list];
-	uint64_t first = columns->firsts ? columns->firsts[list] : run->lists.begins[list];
-	return (const uint8_t *)of->at[column] + gw_column_entry(column, first) * draw->forms[column].entry_bytes;
+	uint64_t first = gw_column_entry(column, gw_draw_position(run, list));
+	return (const uint8_t *)of->at[column] + first * draw->forms[column].entry_bytes;
 }
 
 /* Uniform draws alone know their counts from the degrees. They leave counts and done alone, and servers draw long lists

@@ -1,6 +1,6 @@
 /* graphwire inspect: shows what a graph contains, as a table for people or a JSON for programs.
  *
- *   JSON -> types, arrays, parts -> lists of the parts -> degrees and the cut
+ *   JSON -> types, arrays, parts -> lists and times of the parts -> degrees, the cut, first and last times
  *
  * The lists are read if all parts are on this host, and the graph is not too large or --deep is given.
  */
@@ -13,6 +13,7 @@
 #include "core/errors/options.h"
 #include "core/memory/alloc.h"
 #include "tools/edge_scan.h"
+#include "tools/inspect_times.h"
 #include "tools/tools.h"
 
 #define DEEP_EDGES_MAX 50000000u /* without --deep, lists of at most so many edges are read: a second or less */
@@ -33,7 +34,8 @@ struct inspect_arguments {
 struct findings {
 	const struct gw_graph_meta *meta;
 	struct gw_edge_scan *scans; /* NULL: the lists were not read */
-	const char *why;            /* why the lists were not read */
+	struct gw_times_seen *times;
+	const char *why; /* why the lists were not read */
 };
 
 static gw_status inspect_check(void *input)
@@ -107,6 +109,8 @@ static gw_status scan_part(struct findings *findings, uint32_t number, unsigned 
 	gw_status status = gw_part_open(findings->meta, number, &open_options, &part);
 	for (uint32_t t = 0; status == GW_OK && t < findings->meta->num_etypes; t++)
 		status = gw_edge_scan_add(part, t, threads, &findings->scans[t]);
+	if (status == GW_OK)
+		gw_times_seen_add(findings->times, part);
 	gw_part_close(part);
 	return status;
 }
@@ -235,6 +239,7 @@ static void inspect_print_text(const struct findings *findings)
 	       meta->num_parts, meta->num_parts == 1 ? "" : "s", meta->part_method, GW_FORMAT_NAME, meta->graph_id);
 	print_types(findings);
 	print_arrays(meta);
+	gw_times_seen_print(findings->times);
 	print_parts(meta);
 	print_cut(findings);
 }
@@ -297,10 +302,11 @@ static void inspect_print_json(const struct findings *findings)
 						       (json_int_t)size.edges, "bytes", (json_int_t)size.bytes));
 	}
 	snprintf(id, sizeof(id), "%016" PRIx64, meta->graph_id);
-	json_t *root = json_pack("{ss ss ss ss sI sI so so so so}", "format", GW_FORMAT_NAME, "graph", meta->graph_name,
-				 "graph_id", id, "part_method", meta->part_method, "nodes",
-				 (json_int_t)total_nodes(meta), "edges", (json_int_t)total_edges(meta), "node_types",
-				 ntypes, "edge_types", etypes, "arrays", arrays_object(meta), "parts", parts);
+	json_t *root =
+		json_pack("{ss ss ss ss sI sI so so so so so}", "format", GW_FORMAT_NAME, "graph", meta->graph_name,
+			  "graph_id", id, "part_method", meta->part_method, "nodes", (json_int_t)total_nodes(meta),
+			  "edges", (json_int_t)total_edges(meta), "node_types", ntypes, "edge_types", etypes, "arrays",
+			  arrays_object(meta), "times", gw_times_seen_json(findings->times), "parts", parts);
 	json_dumpf(root, stdout, JSON_COMPACT);
 	putchar('\n');
 	json_decref(root);
@@ -320,6 +326,8 @@ int gw_tool_inspect(int argc, char **argv)
 	gw_status status = gw_meta_read(a.config, &meta);
 	struct findings findings = {.meta = meta};
 	if (status == GW_OK)
+		status = gw_times_seen_make(meta, &findings.times);
+	if (status == GW_OK)
 		status = scan(&findings, &a);
 	if (status != GW_OK)
 		fprintf(stderr, "graphwire inspect: %s\n", gw_last_error());
@@ -328,6 +336,7 @@ int gw_tool_inspect(int argc, char **argv)
 	else
 		inspect_print_text(&findings);
 	gw_free(findings.scans);
+	gw_times_seen_free(findings.times);
 	gw_meta_destroy(meta);
 	return status == GW_OK ? 0 : 1;
 }

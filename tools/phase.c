@@ -42,7 +42,8 @@ void gw_phase_print_times(bool quiet, uint64_t bytes)
 {
 	char text[GW_UNIT_TEXT_MAX];
 	if (!quiet && bytes)
-		fprintf(stderr, "times: %s for fences, indexes and sources' times\n", gw_text_bytes(text, (double)bytes));
+		fprintf(stderr, "times: %s for fences, indexes and sources' times\n",
+			gw_text_bytes(text, (double)bytes));
 }
 
 struct gw_phase gw_phase_begin(unsigned threads, bool quiet)

@@ -62,22 +62,28 @@ static gw_status check_form(const struct planning *p, bool edge, uint32_t type, 
 	return gw_fail(GW_UNSUPPORTED,
 		       "%s feature \"%s\" of %s: %s [%s] cannot be a time: a time is one number for each %s, int64, "
 		       "int32, float64 or float32",
-		       edge ? "edge" : "node", name, type_text(p, edge, type, text), gw_dtype_name(column->dtype), shape,
-		       edge ? "edge" : "node");
+		       edge ? "edge" : "node", name, type_text(p, edge, type, text), gw_dtype_name(column->dtype),
+		       shape, edge ? "edge" : "node");
 }
 
-struct scanning {
+struct time_scanning {
 	const struct gw_time_column *column;
-	uint64_t first; /* the lowest row with NaN so far */
+	uint64_t first; /* the lowest row without a time so far */
 };
+
+static bool is_no_time(const struct gw_time_column *column, uint64_t row)
+{
+	int64_t key = gw_time_key(column->dtype, (const uint8_t *)column->data + row * gw_dtype_bytes(column->dtype));
+	return gw_time_is_real(column->dtype) ? key == GW_TIME_KEY_NAN
+					      : column->unit != GW_UNIT_NONE && key == GW_TIME_NAT;
+}
 
 static gw_status scan_times(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	struct scanning *s = context;
-	uint64_t bytes = gw_dtype_bytes(s->column->dtype);
+	struct time_scanning *s = context;
 	(void)thread;
 	for (uint64_t i = begin; i < end; i++) {
-		if (gw_time_key(s->column->dtype, (const uint8_t *)s->column->data + i * bytes) != GW_TIME_KEY_NAN)
+		if (!is_no_time(s->column, i))
 			continue;
 		uint64_t first = __atomic_load_n(&s->first, __ATOMIC_RELAXED);
 		while (i < first &&
@@ -88,19 +94,22 @@ static gw_status scan_times(void *context, uint64_t begin, uint64_t end, unsigne
 	return GW_OK;
 }
 
-static gw_status check_values(const struct planning *p, bool edge, uint32_t type, const char *name,
-			      const struct gw_time_column *column)
+gw_status gw_time_values_check(const struct gw_time_view *view, bool edge, uint32_t type, const char *name,
+			       const struct gw_time_column *column, unsigned threads)
 {
 	char text[GW_EDGE_FOLDER_MAX + 1], row[GW_TIME_ROW_MAX];
-	struct scanning scanning = {.column = column, .first = GW_NONE};
-	if (!gw_time_is_real(column->dtype) ||
-	    gw_parallel_for(p->threads, column->shape[0], GRAIN, scan_times, &scanning) == GW_OK ||
+	struct time_scanning scanning = {.column = column, .first = GW_NONE};
+	bool real = gw_time_is_real(column->dtype);
+	if ((!real && column->unit == GW_UNIT_NONE) ||
+	    gw_parallel_for(threads ? threads : gw_processors(), column->shape[0], GRAIN, scan_times, &scanning) ==
+		    GW_OK ||
 	    scanning.first == GW_NONE)
 		return GW_OK;
-	p->view->name_row(p->view->context, edge, type, scanning.first, row);
-	return gw_fail(GW_RANGE, "%s%s%s of %s: time \"%s\" is nan: every time is a number",
+	view->name_row(view->context, edge, type, scanning.first, row);
+	return gw_fail(GW_RANGE, "%s%s%s of %s: time \"%s\" is %s: fill it in, or leave out the row",
 		       column->source ? column->source : "", column->source ? ": " : "", row,
-		       type_text(p, edge, type, text), name);
+		       edge ? gw_meta_etype_text(view->meta, type, text) : view->meta->ntypes[type].name, name,
+		       real ? "nan" : "nat");
 }
 
 static bool find_feature(const struct planning *p, bool edge, uint32_t type, const char *name, size_t length,
@@ -117,17 +126,21 @@ static gw_status set_order(struct planning *p, uint32_t etype, const struct gw_t
 {
 	char text[GW_EDGE_FOLDER_MAX + 1];
 	struct gw_time_order *to = &p->plan->orders[etype];
-	if (to->name[0] && strcmp(to->name, order->name) != 0)
-		return to->typed && !order->typed
+	const struct gw_edge_type *type = &p->view->meta->etypes[etype];
+	bool given = p->view->keeps_orders && type->order == GW_ORDER_TIME_SRC;
+	const char *other = given ? type->time_name : to->name;
+	if (other[0] && strcmp(other, order->name) != 0)
+		return (given || to->typed) && !order->typed
 			       ? GW_OK
 			       : gw_fail(GW_INVALID,
 					 "edge type %s has two times, \"%s\" and \"%s\": name one with %s:NAME",
-					 gw_meta_etype_text(p->view->meta, etype, text), to->name, order->name, text);
-	if (p->view->meta->etypes[etype].relations > 0)
-		return gw_fail(GW_UNSUPPORTED,
-			       "edge type %s: lists with relations are sorted by relation, and cannot also be sorted by "
-			       "the time \"%s\": name the other edge types with SRC:REL:DST:NAME",
-			       gw_meta_etype_text(p->view->meta, etype, text), order->name);
+					 gw_meta_etype_text(p->view->meta, etype, text), other, order->name, text);
+	if (type->relations > 0)
+		return gw_fail(
+			GW_UNSUPPORTED,
+			"edge type %s: lists with relations are sorted by relation, and cannot also be sorted by "
+			"the time \"%s\": name the other edge types with SRC:REL:DST:NAME",
+			gw_meta_etype_text(p->view->meta, etype, text), order->name);
 	*to = *order;
 	return GW_OK;
 }
@@ -156,7 +169,7 @@ static gw_status plan_etype(struct planning *p, uint32_t etype, const char *name
 	snprintf(order.name, sizeof(order.name), "%s%s", stem, order.of_source ? GW_TIME_SOURCE_TAIL : "");
 	status = check_form(p, !order.of_source, order.of_source ? src : etype, stem, &order.column);
 	if (status == GW_OK && !order.of_source)
-		status = check_values(p, true, etype, stem, &order.column);
+		status = gw_time_values_check(p->view, true, etype, stem, &order.column, p->threads);
 	return status == GW_OK ? set_order(p, etype, &order) : status;
 }
 
@@ -195,7 +208,7 @@ static gw_status plan_index(struct planning *p, const char *name, bool *found)
 		*found = true;
 		status = gw_time_name_check(stem);
 		if (status == GW_OK)
-			status = check_values(p, false, t, stem, &column);
+			status = gw_time_values_check(p->view, false, t, stem, &column, p->threads);
 		if (status == GW_OK)
 			status = gw_time_plan_add_index(p->plan, t, stem);
 	}
@@ -215,8 +228,7 @@ static gw_status plan_word(struct planning *p, const char *word)
 	if (status == GW_OK && (!typed || found))
 		status = plan_index(p, typed ? strrchr(word, ':') + 1 : word, &found);
 	if (status == GW_OK && !found)
-		status = gw_fail(GW_NOT_FOUND, "\"%.200s\": no edge type and no node type has this feature",
-				 word);
+		status = gw_fail(GW_NOT_FOUND, "\"%.200s\": no edge type and no node type has this feature", word);
 	return status;
 }
 
@@ -224,7 +236,7 @@ gw_status gw_time_plan_make(const struct gw_time_view *view, const char *const *
 			    struct gw_time_plan *out)
 {
 	struct planning p = {.view = view, .threads = threads ? threads : gw_processors(), .plan = out};
-	char text[GW_EDGE_FOLDER_MAX + 1];
+	char text[GW_EDGE_FOLDER_MAX + 1], others[48] = "";
 	*out = (struct gw_time_plan){.orders = gw_calloc(view->meta->num_etypes, sizeof(*out->orders))};
 	gw_status status = out->orders ? GW_OK : GW_NO_MEMORY;
 	for (int typed = 1; typed >= 0; typed--) {
@@ -235,11 +247,13 @@ gw_status gw_time_plan_make(const struct gw_time_view *view, const char *const *
 		gw_time_plan_free(out);
 		return gw_context(status, "--time");
 	}
+	if (p.both > 1)
+		snprintf(others, sizeof(others), " and %u other edge types", p.both - 1);
 	if (p.both)
 		gw_log(GW_LOG_WARN,
-		       "--time: %u edge types have the time themselves and by their sources, such as %s: their own counts "
-		       "(NAME.source: the sources')",
-		       p.both, gw_meta_etype_text(view->meta, p.first_both, text));
+		       "--time: the edges of %s%s have this time, and so have their sources: the lists are sorted by the "
+		       "times of the edges (NAME.source: of the sources)",
+		       gw_meta_etype_text(view->meta, p.first_both, text), others);
 	return GW_OK;
 }
 

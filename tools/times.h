@@ -3,10 +3,11 @@
  *
  *   "NAME"                 each edge type with an edge feature NAME by it; of the others, each type whose source type
  *                          has a node feature NAME by the times of its sources, as NAME.source
- *   "NAME.source"          the times of the sources, also beside an edge feature NAME
+ *   "NAME.source"          the times of the sources, even if the type has an edge feature NAME
  *   "SRC:REL:DST:NAME"     the same for one edge type
  *
- * Each node type that has a feature of a named time gets an index of it (core/graph/times.h).
+ * Two times of one edge type are an error. Each node type that has a feature of a named time gets an index of it
+ * (core/graph/times.h).
  */
 #ifndef GW_TOOLS_TIMES_H
 #define GW_TOOLS_TIMES_H
@@ -25,11 +26,13 @@ struct gw_time_column {
 	uint64_t shape[GW_DIMS_MAX];
 	const void *data;   /* borrowed */
 	const char *source; /* its file for error texts, or NULL */
+	enum gw_time_unit unit;
 };
 
 /* How the planner sees a graph. */
 struct gw_time_view {
 	const struct gw_graph_meta *meta;
+	bool keeps_orders; /* words without an edge type leave the types alone that the schema sorts by another time */
 	const void *context;
 	/* Finds a feature of a type by name; false: none. */
 	bool (*find)(const void *context, bool edge, uint32_t type, const char *name, struct gw_time_column *out);
@@ -56,6 +59,10 @@ gw_status gw_time_word_check(const char *word);
 
 /* Whether the text names a time, "NAME" or "NAME.source", of the feature. */
 bool gw_time_word_means(const char *text, const char *feature);
+
+/* GW_RANGE names the first row that is NaN or NaT. name: of the feature. threads: 0: all processors. */
+gw_status gw_time_values_check(const struct gw_time_view *view, bool edge, uint32_t type, const char *name,
+			       const struct gw_time_column *column, unsigned threads);
 
 /* Makes the plan. words: [count], checked. threads: 0: all processors. GW_NOT_FOUND: no type has the feature;
  * GW_UNSUPPORTED: a dtype or a shape that cannot be a time, or lists with relations; GW_RANGE names the row of a time

@@ -240,6 +240,12 @@ static gw_status loader_take_edges(struct gw_loader *loader, const struct gw_sam
 	struct gw_edge_seeds *edges = loader->edges.data;
 	int64_t *at = loader->negative_ids.data;
 	for (uint32_t i = 0; i < count; i++) {
+		const struct gw_node_times *times;
+		status = gw_node_times_find(loader->client, &edges[i], &times);
+		if (status != GW_OK)
+			return status;
+		edges[i].exist_time = times ? times->name : NULL; /* the names that the client keeps */
+		edges[i].exist_end = times ? times->end : NULL;
 		if (!edges[i].negative_ids)
 			continue;
 		if (edges[i].negative_id_count)

@@ -54,6 +54,28 @@ gw_status gw_places_find(const struct gw_client *client, const char *key, struct
 	return GW_OK;
 }
 
+const struct gw_array_meta *gw_array_of_all(const struct gw_graph_meta *meta, const char *key)
+{
+	const struct gw_array_meta *first = gw_meta_array(meta, 0, key);
+	for (uint32_t p = 1; first && p < meta->num_parts; p++) {
+		const struct gw_array_meta *array = gw_meta_array(meta, p, key);
+		if (!array || array->dtype != first->dtype ||
+		    gw_array_meta_row_bytes(array) != gw_array_meta_row_bytes(first))
+			return NULL;
+	}
+	return first;
+}
+
+bool gw_array_is_mutable(const struct gw_client *client, const char *key)
+{
+	for (uint32_t i = 0; i < client->tensor_count; i++) {
+		const struct gw_array_meta *changes = client->tensors[i].changes;
+		if (changes && strcmp(changes->key, key) == 0)
+			return true;
+	}
+	return false;
+}
+
 static gw_status check_alike(const struct gw_graph_meta *meta, const struct gw_array_meta *first)
 {
 	for (uint32_t p = 1; p < meta->num_parts; p++) {

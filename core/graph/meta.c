@@ -138,6 +138,9 @@ void gw_meta_destroy(struct gw_graph_meta *meta)
 		}
 		gw_free(meta->parts[p].arrays);
 	}
+	for (uint32_t i = 0; i < meta->num_units; i++)
+		gw_free(meta->units[i].key);
+	gw_free(meta->units);
 	gw_free(meta->ntypes);
 	gw_free(meta->etypes);
 	gw_free(meta->parts);
@@ -367,6 +370,40 @@ gw_status gw_meta_add_array(struct gw_graph_meta *meta, uint32_t part_number, co
 	part->arrays[at] = copy;
 	part->count++;
 	return GW_OK;
+}
+
+static uint32_t unit_position(const struct gw_graph_meta *meta, const char *key)
+{
+	uint32_t at = 0;
+	while (at < meta->num_units && strcmp(meta->units[at].key, key) < 0)
+		at++;
+	return at;
+}
+
+gw_status gw_meta_set_unit(struct gw_graph_meta *meta, const char *key, enum gw_time_unit unit)
+{
+	uint32_t at = unit_position(meta, key);
+	if (at < meta->num_units && strcmp(meta->units[at].key, key) == 0) {
+		meta->units[at].unit = unit;
+		return GW_OK;
+	}
+	struct gw_unit_meta *grown = gw_realloc(meta->units, meta->num_units + 1, sizeof(*grown));
+	if (!grown)
+		return GW_NO_MEMORY;
+	meta->units = grown;
+	char *copy = gw_strdup(key);
+	if (!copy)
+		return GW_NO_MEMORY;
+	memmove(&grown[at + 1], &grown[at], (meta->num_units - at) * sizeof(*grown));
+	grown[at] = (struct gw_unit_meta){.key = copy, .unit = unit};
+	meta->num_units++;
+	return GW_OK;
+}
+
+enum gw_time_unit gw_meta_unit(const struct gw_graph_meta *meta, const char *key)
+{
+	uint32_t at = unit_position(meta, key);
+	return at < meta->num_units && strcmp(meta->units[at].key, key) == 0 ? meta->units[at].unit : GW_UNIT_NONE;
 }
 
 const struct gw_array_meta *gw_meta_array(const struct gw_graph_meta *meta, uint32_t part, const char *key)

@@ -12,6 +12,7 @@
 #include "core/errors/status.h"
 #include "core/files/owned.h"
 #include "core/numbers/dtype.h"
+#include "core/numbers/time_unit.h"
 
 #define GW_FORMAT_NAME     "graphwire-1"
 #define GW_FORMAT_MINOR    4  /* the newest minor version that this program knows; version 0.1 wrote 0 */
@@ -62,6 +63,12 @@ struct gw_array_meta {
 	uint64_t digest; /* XXH3-64 of the .xxh file's bytes */
 };
 
+/* The unit of an array of times, in all parts. */
+struct gw_unit_meta {
+	char *key;
+	enum gw_time_unit unit;
+};
+
 struct gw_part_meta {
 	struct gw_array_meta *arrays; /* sorted by key */
 	uint32_t count;
@@ -76,7 +83,9 @@ struct gw_graph_meta {
 	struct gw_node_type *ntypes;
 	struct gw_edge_type *etypes;
 	struct gw_part_meta *parts; /* [num_parts] */
-	char *folder;               /* folder of the JSON; "" if the JSON is not on disk */
+	struct gw_unit_meta *units; /* [num_units], sorted by key */
+	uint32_t num_units;
+	char *folder; /* folder of the JSON; "" if the JSON is not on disk */
 };
 
 /* GW_INVALID unless name matches [A-Za-z0-9_.+-]{1,64} and is neither "." nor "..". what: "node type", "feature". */
@@ -130,7 +139,7 @@ void gw_meta_destroy(struct gw_graph_meta *meta); /* NULL is allowed */
  * from 0 to count. GW_INVALID names the type. */
 gw_status gw_meta_finish(struct gw_graph_meta *meta);
 
-/* A finished copy without its arrays, graph_id and folder. */
+/* A finished copy without its arrays, units, graph_id and folder. */
 gw_status gw_meta_copy(const struct gw_graph_meta *meta, struct gw_graph_meta **out);
 
 /* A parsed key: "node/<ntype>/<name>", "edge/<folder>/<name>" or "edge/<folder>/out/<name>". */
@@ -143,6 +152,13 @@ gw_status gw_array_key_parse(const struct gw_graph_meta *meta, const char *key, 
 
 /* Adds an array to a part; copies key and file. GW_EXISTS, GW_LIMIT, GW_NO_MEMORY. */
 gw_status gw_meta_add_array(struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *array);
+
+/* Sets the unit of an array of times; copies the key. The graph is of minor version GW_FORMAT_MINOR_TIMES.
+ * GW_NO_MEMORY. */
+gw_status gw_meta_set_unit(struct gw_graph_meta *meta, const char *key, enum gw_time_unit unit);
+
+/* The unit of an array of times; GW_UNIT_NONE: plain numbers. */
+enum gw_time_unit gw_meta_unit(const struct gw_graph_meta *meta, const char *key);
 
 /* The lowest minor version in which an array of this key may have so many dimensions; 0 for most arrays. */
 uint32_t gw_meta_minor_of(const struct gw_graph_meta *meta, const char *key, uint32_t ndim);
@@ -162,11 +178,11 @@ gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta);
  * checked. GW_DIGEST: another id. */
 gw_status gw_meta_check_whole(const struct gw_graph_meta *meta);
 
-/* Computes the graph's id: the digest over formats, types, ranges, and each array's key, dtype, shape and digest. File
- * names and the graph's name are not included. */
+/* Computes the graph's id: the digest over formats, types, ranges, each array's key, dtype, shape and digest, and
+ * units. File names and the graph's name are not included. */
 gw_status gw_meta_digest(const struct gw_graph_meta *meta, uint64_t *graph_id);
 
-/* The digest over the book alone: types and ranges, without arrays. */
+/* The digest over the book alone: types, ranges and units, without arrays. */
 gw_status gw_meta_book_digest(const struct gw_graph_meta *meta, uint64_t *digest);
 
 /* Whether both describe one array: compares key, dtype, shape and digest. */

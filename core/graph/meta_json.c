@@ -20,9 +20,9 @@
 #include "core/memory/alloc.h"
 
 static const char *const known_keys[] = {
-	"format",    "graph_name",     "graph_id",  "part_method", "num_parts", "num_nodes",
-	"num_edges", "ntypes",         "etypes",    "node_map",    "edge_map",  "order",
-	"relations", "indptr_columns", "transpose", "reverse",     "minor",     "json_digest",
+	"format",    "graph_name", "graph_id", "part_method", "num_parts", "num_nodes", "num_edges",
+	"ntypes",    "etypes",     "node_map", "edge_map",    "order",     "relations", "indptr_columns",
+	"transpose", "reverse",    "minor",    "json_digest", "units",
 };
 
 #define ETYPE_TEXT_MAX (GW_EDGE_FOLDER_MAX + 1)
@@ -244,6 +244,32 @@ static gw_status read_transpose(const json_t *root, struct gw_graph_meta *meta)
 		if (meta->etypes[t].out_column != GW_TYPE_NONE)
 			return gw_fail(GW_FORMAT, "\"transpose\": \"%s\" occurs twice", name);
 		meta->etypes[t].out_column = 0; /* gw_meta_finish sets the number */
+	}
+	return GW_OK;
+}
+
+/* Reads {"node/paper/published": "D", ...}. A newer minor version may have other units. */
+static gw_status read_time_units(const json_t *root, struct gw_graph_meta *meta)
+{
+	json_t *object = json_object_get(root, "units"), *value;
+	const char *key;
+	if (object && (!json_is_object(object) || meta->minor < GW_FORMAT_MINOR_TIMES))
+		return gw_fail(GW_FORMAT, json_is_object(object) ? "\"units\" is a key of minor version 4"
+								 : "\"units\" is not an object");
+	json_object_foreach(object, key, value)
+	{
+		struct gw_array_key parsed;
+		enum gw_time_unit unit = GW_UNIT_NONE;
+		gw_status status = gw_array_key_parse(meta, key, &parsed);
+		if (status == GW_OK && (!json_is_string(value) || !gw_time_unit_parse(json_string_value(value), &unit)))
+			status =
+				gw_fail(GW_FORMAT, "\"%.200s\": a unit is \"D\", \"s\", \"ms\", \"us\" or \"ns\"", key);
+		if (status == GW_OK)
+			status = gw_meta_set_unit(meta, key, unit);
+		else if (status != GW_NO_MEMORY && meta->minor > GW_FORMAT_MINOR)
+			status = GW_OK;
+		if (status != GW_OK)
+			return gw_context(as_format(status), "\"units\"");
 	}
 	return GW_OK;
 }
@@ -524,6 +550,8 @@ static gw_status read_root(const json_t *root, const char *text, size_t bytes, b
 		status = as_format(gw_meta_finish(*out));
 	if (status == GW_OK)
 		status = check_columns(root, *out);
+	if (status == GW_OK)
+		status = read_time_units(root, *out);
 	if (status == GW_OK && !book)
 		status = read_parts(root, *out);
 	if (status == GW_OK)

@@ -194,6 +194,19 @@ static json_t *print_hex(uint64_t value)
 	return json_string(text);
 }
 
+static void put_units(struct printer *p)
+{
+	if (p->meta->num_units == 0)
+		return;
+	put_key(p, " ", "units", false);
+	put_text(p, "{");
+	for (uint32_t i = 0; i < p->meta->num_units; i++) {
+		put_key(p, "  ", p->meta->units[i].key, i == 0);
+		put_value(p, json_string(gw_time_unit_text(p->meta->units[i].unit)));
+	}
+	put_text(p, "}");
+}
+
 static json_t *array_object(const struct gw_array_meta *array)
 {
 	json_t *shape = json_array();
@@ -240,6 +253,7 @@ static gw_status print_book_and_parts(const struct gw_graph_meta *meta, uint32_t
 	put_top(&p, "num_edges", json_integer((json_int_t)edges));
 	put_ntypes(&p);
 	put_etypes(&p);
+	put_units(&p);
 	for (uint32_t part = 0; part < parts; part++)
 		put_part(&p, part);
 	put_text(&p, "\n}\n");

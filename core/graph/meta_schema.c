@@ -1,4 +1,4 @@
-/* The format's requirements on a part's arrays: which must exist, with which dtype and shape; and the graph's id.
+/* The format's requirements on a part's arrays: which must exist, with which dtype and shape.
  *
  *   key -> slot (type, name) -> rule (dtypes, dimensions, rows) -> this array fits, or GW_INVALID naming the key
  *
@@ -9,9 +9,8 @@
 
 #include "core/graph/book.h"
 #include "core/graph/meta.h"
-#include "core/memory/alloc.h"
 #include "core/graph/times.h"
-#include "core/numbers/digest.h"
+#include "core/memory/alloc.h"
 #include "core/numbers/time_key.h"
 
 #define BITS(dtype) (1u << (dtype))
@@ -410,8 +409,8 @@ static gw_status schema_check_node_ids(const struct gw_graph_meta *meta, uint32_
 	return dense ? GW_OK : schema_check_entries(meta, ntype);
 }
 
-/* A fence belongs to a type that is sorted by this time, and what is made of a node feature has its dtype. All parts have
- * the same arrays. */
+/* A fence belongs to a type that is sorted by this time, and what is made of a node feature has its dtype. All parts
+ * have the same arrays. */
 static gw_status schema_check_edge_times(const struct gw_graph_meta *meta, const struct gw_array_meta *array,
 					 const struct gw_array_key *key)
 {
@@ -447,15 +446,28 @@ static gw_status schema_check_node_times(const struct gw_graph_meta *meta, const
 	return GW_OK;
 }
 
+static gw_status schema_check_units(const struct gw_graph_meta *meta)
+{
+	for (uint32_t i = 0; i < meta->num_units; i++) {
+		const struct gw_array_meta *array = gw_meta_array(meta, 0, meta->units[i].key);
+		if (!array && meta->minor > GW_FORMAT_MINOR)
+			continue; /* it may be unknown to this version */
+		if (!array || (array->dtype != GW_INT64 && array->dtype != GW_INT32))
+			return gw_fail(GW_INVALID, "\"units\": \"%.200s\" is no array of int64 or int32",
+				       meta->units[i].key);
+	}
+	return GW_OK;
+}
+
 static gw_status schema_check_times(const struct gw_graph_meta *meta, const struct gw_array_key *keys)
 {
-	gw_status status = GW_OK;
+	gw_status status = schema_check_units(meta);
 	if (meta->minor < GW_FORMAT_MINOR_TIMES)
-		return GW_OK;
+		return status;
 	for (uint32_t i = 0; status == GW_OK && i < meta->parts[0].count; i++) {
 		if (gw_name_is_of_times(keys[i].edge, keys[i].name) && !keys[i].out)
-			status = (keys[i].edge ? schema_check_edge_times : schema_check_node_times)(
-				meta, &meta->parts[0].arrays[i], &keys[i]);
+			status = (keys[i].edge ? schema_check_edge_times
+					       : schema_check_node_times)(meta, &meta->parts[0].arrays[i], &keys[i]);
 	}
 	return status;
 }
@@ -528,107 +540,5 @@ gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta)
 	if (status == GW_OK)
 		status = schema_check_times(meta, keys);
 	gw_free(keys);
-	return status;
-}
-
-/* The bytes that the id covers: numbers as 8 bytes, little-endian, and strings with their terminators. */
-struct feed {
-	struct gw_digester *digester;
-	gw_status status;
-};
-
-static void feed_bytes(struct feed *feed, const void *data, size_t bytes)
-{
-	if (feed->status == GW_OK)
-		feed->status = gw_digester_add(feed->digester, data, bytes);
-}
-
-static void feed_text(struct feed *feed, const char *text)
-{
-	feed_bytes(feed, text, strlen(text) + 1);
-}
-
-static void feed_number(struct feed *feed, uint64_t value)
-{
-	uint8_t bytes[8];
-	for (int i = 0; i < 8; i++)
-		bytes[i] = (uint8_t)(value >> (8 * i));
-	feed_bytes(feed, bytes, sizeof(bytes));
-}
-
-static void feed_types(struct feed *feed, const struct gw_graph_meta *meta)
-{
-	for (uint32_t t = 0; t < meta->num_ntypes; t++) {
-		feed_text(feed, meta->ntypes[t].name);
-		for (uint32_t p = 0; p <= meta->num_parts; p++)
-			feed_number(feed, meta->ntypes[t].starts[p]);
-	}
-	for (uint32_t t = 0; t < meta->num_etypes; t++) {
-		const struct gw_edge_type *type = &meta->etypes[t];
-		feed_text(feed, type->folder);
-		feed_number(feed, (uint64_t)type->src << 32 | type->dst);
-		feed_number(feed, (uint64_t)type->out_column << 32 | type->reverse);
-		feed_number(feed, (uint64_t)type->order << 32 | type->relations);
-		feed_text(feed, type->time_name);
-		for (uint32_t p = 0; p <= meta->num_parts; p++)
-			feed_number(feed, type->starts[p]);
-	}
-}
-
-static void feed_arrays(struct feed *feed, const struct gw_part_meta *part)
-{
-	feed_number(feed, part->count);
-	for (uint32_t i = 0; i < part->count; i++) {
-		const struct gw_array_meta *array = &part->arrays[i];
-		feed_text(feed, array->key);
-		feed_text(feed, gw_dtype_name(array->dtype));
-		feed_number(feed, array->ndim);
-		for (uint32_t d = 0; d < array->ndim; d++)
-			feed_number(feed, array->shape[d]);
-		feed_number(feed, array->digest);
-	}
-}
-
-static gw_status digest_of(const struct gw_graph_meta *meta, uint32_t parts, uint64_t *digest)
-{
-	struct feed feed = {0};
-	const uint64_t *digests;
-	uint64_t count;
-	*digest = 0;
-	feed.status = gw_digester_create(&feed.digester);
-	feed_text(&feed, GW_FORMAT_NAME);
-	feed_number(&feed, meta->num_parts);
-	feed_number(&feed, (uint64_t)meta->num_ntypes << 32 | meta->num_etypes);
-	feed_types(&feed, meta);
-	for (uint32_t p = 0; p < parts; p++)
-		feed_arrays(&feed, &meta->parts[p]);
-	if (feed.status == GW_OK)
-		feed.status = gw_digester_finish(feed.digester, &digests, &count);
-	if (feed.status == GW_OK)
-		*digest = count == 1 ? digests[0] : gw_digest(digests, count * sizeof(*digests));
-	gw_digester_destroy(feed.digester);
-	return feed.status;
-}
-
-gw_status gw_meta_digest(const struct gw_graph_meta *meta, uint64_t *graph_id)
-{
-	return digest_of(meta, meta->num_parts, graph_id);
-}
-
-gw_status gw_meta_book_digest(const struct gw_graph_meta *meta, uint64_t *digest)
-{
-	return digest_of(meta, 0, digest);
-}
-
-gw_status gw_meta_check_whole(const struct gw_graph_meta *meta)
-{
-	uint64_t id;
-	gw_status status = gw_meta_check_arrays(meta);
-	if (status != GW_OK || meta->minor > GW_FORMAT_MINOR)
-		return status;
-	status = gw_meta_digest(meta, &id);
-	if (status == GW_OK && id != meta->graph_id)
-		status = gw_fail(GW_DIGEST, "\"graph_id\" is %016llx, but the arrays give %016llx",
-				 (unsigned long long)meta->graph_id, (unsigned long long)id);
 	return status;
 }

@@ -111,6 +111,22 @@ struct seen {
 	bool fortran;
 };
 
+/* Finds the unit of datetime64, "<M8[us]". Returns GW_NOT_FOUND, without an error text, for another dtype. */
+static gw_status parse_datetime(const char *descr, struct gw_npy *npy)
+{
+	char unit[8];
+	size_t length = strlen(descr);
+	if (strncmp(descr, "<M8", 3) != 0)
+		return GW_NOT_FOUND;
+	bool form = length > 5 && descr[3] == '[' && descr[length - 1] == ']';
+	snprintf(unit, sizeof(unit), "%.*s", form ? (int)length - 5 : 0, descr + 4);
+	if (!form || !gw_time_unit_parse(unit, &npy->unit))
+		return gw_fail(GW_UNSUPPORTED, "'descr': %s: times are of datetime64[D], [s], [ms], [us] or [ns]",
+			       descr);
+	npy->dtype = GW_INT64;
+	return GW_OK;
+}
+
 static gw_status parse_entry(struct npy_cursor *c, struct gw_npy *npy, struct seen *seen)
 {
 	char key[32], value[32];
@@ -123,7 +139,8 @@ static gw_status parse_entry(struct npy_cursor *c, struct gw_npy *npy, struct se
 			return gw_fail(GW_UNSUPPORTED, "'descr': a structured dtype; save one array for each field");
 		if (!take_quoted(c, value, sizeof(value)))
 			return gw_fail(GW_FORMAT, "'descr' is not a short string");
-		return gw_dtype_from_numpy(value, &npy->dtype);
+		gw_status status = parse_datetime(value, npy);
+		return status == GW_NOT_FOUND ? gw_dtype_from_numpy(value, &npy->dtype) : status;
 	}
 	if (strcmp(key, "fortran_order") == 0 && !seen->order) {
 		seen->order = true;

@@ -7,12 +7,14 @@
 
 #include "core/errors/status.h"
 #include "core/numbers/dtype.h"
+#include "core/numbers/time_unit.h"
 
 #define GW_NPY_HEADER_BYTES 4096u
 
 struct gw_npy {
 	gw_dtype dtype;
-	uint32_t ndim; /* 0: a scalar */
+	enum gw_time_unit unit; /* of datetime64, whose dtype is GW_INT64 */
+	uint32_t ndim;          /* 0: a scalar */
 	uint64_t shape[GW_DIMS_MAX];
 	uint64_t data_offset; /* offset of the payload in the file */
 	uint64_t data_bytes;

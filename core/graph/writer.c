@@ -340,6 +340,14 @@ void gw_writer_set_minor(struct gw_writer *writer, uint32_t minor)
 	writer->meta->minor = minor > writer->meta->minor ? minor : writer->meta->minor;
 }
 
+gw_status gw_writer_set_unit(struct gw_writer *writer, const char *key, enum gw_time_unit unit)
+{
+	if (unit == GW_UNIT_NONE)
+		return GW_OK;
+	gw_writer_set_minor(writer, GW_FORMAT_MINOR_TIMES);
+	return gw_meta_set_unit(writer->meta, key, unit);
+}
+
 /* Reads it back, so that a committed graph can be opened. */
 static gw_status write_json(struct gw_writer *writer)
 {

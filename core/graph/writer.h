@@ -67,6 +67,10 @@ gw_status gw_writer_map(const struct gw_writer *writer, uint32_t part, const cha
 /* Raises the minor version of the graph, before arrays that only this version has. */
 void gw_writer_set_minor(struct gw_writer *writer, uint32_t minor);
 
+/* Sets the unit of an array of times, in all parts, and raises the minor version. GW_UNIT_NONE changes nothing.
+ * GW_NO_MEMORY. */
+gw_status gw_writer_set_unit(struct gw_writer *writer, const char *key, enum gw_time_unit unit);
+
 /* Checks that all required arrays exist, computes graph_id, writes the JSON, fsyncs and renames. Frees the writer in
  * any case; graph_id may be NULL. */
 gw_status gw_writer_commit(struct gw_writer *writer, uint64_t *graph_id);

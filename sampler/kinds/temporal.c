@@ -38,7 +38,9 @@ static gw_status take_span(struct gw_temporal *t, uint32_t list, const struct gw
 {
 	struct gw_lists *lists = &t->run->lists;
 	t->run->counts[list] = 0;
-	if (span->low >= span->high) {
+	if (span->low > span->high)
+		return gw_temporal_unsorted(t, list, "a time");
+	if (span->low == span->high) {
 		leave_empty(t, list);
 		return GW_OK;
 	}

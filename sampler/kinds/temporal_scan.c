@@ -9,12 +9,12 @@
 #include "sampler/pick.h"
 
 /* Keeps the entries whose keys are in the range. all: they are [0, n); else they are those that kept lists. */
-static inline __attribute__((always_inline)) uint64_t keep_typed(gw_dtype dtype, const uint8_t *entries,
+static inline __attribute__((always_inline)) uint64_t keep_typed(gw_dtype dtype, uint32_t width, const uint8_t *entries,
 								 const struct gw_time_range *range, bool all,
 								 uint64_t *kept, uint64_t n)
 {
 	const int64_t from = range->from, until = range->until;
-	uint64_t width = gw_dtype_bytes(dtype), count = 0;
+	uint64_t count = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t entry = all ? i : kept[i];
 		int64_t key = gw_time_key(dtype, entries + entry * width);
@@ -29,13 +29,13 @@ static uint64_t keep_in_range(gw_dtype dtype, const void *entries, const struct 
 {
 	switch (dtype) {
 	case GW_INT32:
-		return keep_typed(GW_INT32, entries, range, all, kept, n);
+		return keep_typed(GW_INT32, 4, entries, range, all, kept, n);
 	case GW_FLOAT32:
-		return keep_typed(GW_FLOAT32, entries, range, all, kept, n);
+		return keep_typed(GW_FLOAT32, 4, entries, range, all, kept, n);
 	case GW_FLOAT64:
-		return keep_typed(GW_FLOAT64, entries, range, all, kept, n);
+		return keep_typed(GW_FLOAT64, 8, entries, range, all, kept, n);
 	default:
-		return keep_typed(GW_INT64, entries, range, all, kept, n);
+		return keep_typed(GW_INT64, 8, entries, range, all, kept, n);
 	}
 }
 

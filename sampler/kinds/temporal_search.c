@@ -7,102 +7,165 @@
 
 #include "sampler/columns.h"
 
-#define INLINE static inline __attribute__((always_inline))
-#define BLOCK  (1ull << GW_FENCE_SHIFT)
-#define NEAR   8 /* so many times are in one line, or two */
+#define INLINE   static inline __attribute__((always_inline))
+#define BLOCK    (1ull << GW_FENCE_SHIFT)
+#define NEAR     8 /* so many times are in one line, or two */
+#define SEARCHES (2 * GW_RUN_MAX)
+
+/* The part of the fence that lies in a list of `degree` edges at position `begin` of its part. */
+struct fence {
+	uint64_t begin, degree, entries;
+};
+
+static struct fence fence_in(uint64_t begin, uint64_t degree)
+{
+	uint64_t first = gw_column_entry(GW_COLUMN_FENCE, begin),
+		 end = gw_column_entry(GW_COLUMN_FENCE, begin + degree);
+	return (struct fence){begin, degree, end - first};
+}
+
+/* The edges of the list between entry rank - 1 of the fence and entry `rank`. */
+static struct gw_temporal_span fence_block(const struct fence *fence, uint64_t rank)
+{
+	uint64_t end = (gw_column_entry(GW_COLUMN_FENCE, fence->begin) + rank) * BLOCK - fence->begin;
+	return (struct gw_temporal_span){rank ? end - BLOCK : 0, end < fence->degree ? end : fence->degree};
+}
 
 /* ---- at hand ---- */
 
-/* How many of the times from `at` on are at or below the bound: at least low, and at most low + n. */
+/* How many of the entries from `at` on are at or below the bound: at least low, and at most low + n. */
 struct search {
 	const uint8_t *at;
 	uint64_t low, n;
 	int64_t bound;
 };
 
-INLINE void search_step(gw_dtype dtype, struct search *search)
+/* Halves n, whatever the entry says, and takes no branch by it: neither could be predicted. */
+INLINE void search_step(gw_dtype dtype, uint32_t width, struct search *search)
 {
-	uint64_t half = search->n / 2;
-	int64_t key = gw_time_key(dtype, search->at + (search->low + half) * gw_dtype_bytes(dtype));
-	bool below = key <= search->bound;
-	search->low += below ? half + 1 : 0;
-	search->n = below ? search->n - half - 1 : half;
+	uint64_t half = search->n / 2, step = search->n - half;
+	bool below = gw_time_key(dtype, search->at + (search->low + step - 1) * width) <= search->bound;
+	search->low += step & -(uint64_t)below;
+	search->n = half;
 }
 
-INLINE void search_typed(gw_dtype dtype, struct search *searches, uint32_t count)
+/* What the next step reads, or all that the last steps read. */
+INLINE void search_prefetch(uint32_t width, const struct search *search)
 {
-	uint16_t open[GW_RUN_MAX];
-	uint32_t width = gw_dtype_bytes(dtype);
-	for (uint32_t i = 0; i < count; i++) {
-		open[i] = (uint16_t)i;
-		__builtin_prefetch(searches[i].at + searches[i].n / 2 * width);
-	}
+	uint64_t half = search->n / 2, step = search->n - half;
+	const uint8_t *at = search->at + search->low * width;
+	bool near = search->n <= NEAR;
+	__builtin_prefetch(at + (near ? 0 : step - 1) * width);
+	__builtin_prefetch(at + (near ? search->n : step - 1) * width);
+}
+
+/* Those whose numbers are in `open`; it is overwritten. */
+INLINE void search_typed(gw_dtype dtype, uint32_t width, struct search *searches, uint16_t *open, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		search_prefetch(width, &searches[open[i]]);
 	while (count) {
 		uint32_t left = 0;
 		for (uint32_t i = 0; i < count; i++) {
 			struct search search = searches[open[i]];
-			if (search.n > NEAR)
-				search_step(dtype, &search);
-			else
-				while (search.n)
-					search_step(dtype, &search);
+			bool near = search.n <= NEAR;
+			do
+				search_step(dtype, width, &search);
+			while (near && search.n > 0);
 			searches[open[i]] = search;
 			open[left] = open[i];
 			left += search.n > 0;
-			__builtin_prefetch(search.at + (search.low + search.n / 2) * width);
+			search_prefetch(width, &search);
 		}
 		count = left;
 	}
 }
 
-static void search_each(gw_dtype dtype, struct search *searches, uint32_t count)
+static void search_each(gw_dtype dtype, struct search *searches, uint16_t *open, uint32_t count)
 {
 	switch (dtype) {
 	case GW_INT32:
-		search_typed(GW_INT32, searches, count);
+		search_typed(GW_INT32, 4, searches, open, count);
 		break;
 	case GW_FLOAT32:
-		search_typed(GW_FLOAT32, searches, count);
+		search_typed(GW_FLOAT32, 4, searches, open, count);
 		break;
 	case GW_FLOAT64:
-		search_typed(GW_FLOAT64, searches, count);
+		search_typed(GW_FLOAT64, 8, searches, open, count);
 		break;
 	default:
-		search_typed(GW_INT64, searches, count);
+		search_typed(GW_INT64, 8, searches, open, count);
 	}
+}
+
+/* Bounds in lists, and how many times of its list are at or below each. */
+struct bounds {
+	uint32_t count;
+	uint16_t list[SEARCHES];
+	struct search searches[SEARCHES];
+};
+
+static void bounds_add(struct bounds *bounds, uint32_t list, int64_t bound)
+{
+	bounds->list[bounds->count] = (uint16_t)list;
+	bounds->searches[bounds->count++].bound = bound;
+}
+
+/* Long lists search the fence first: it is small, and stays in the caches. */
+static void bounds_search(const struct gw_temporal *t, struct bounds *bounds)
+{
+	const struct gw_draw_run *run = t->run;
+	uint16_t open[SEARCHES];
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < bounds->count; i++) {
+		uint32_t list = bounds->list[i];
+		struct search *search = &bounds->searches[i];
+		search->low = 0;
+		search->n = fence_in(gw_draw_position(run, list), run->lists.degrees[list]).entries;
+		search->at = gw_draw_at_hand(t->draw, run, list, GW_COLUMN_FENCE);
+		open[count] = (uint16_t)i;
+		count += run->lists.degrees[list] > BLOCK;
+	}
+	search_each(GW_INT64, bounds->searches, open, count);
+	count = 0;
+	for (uint32_t i = 0; i < bounds->count; i++) {
+		uint32_t list = bounds->list[i];
+		uint64_t degree = run->lists.degrees[list];
+		struct search *search = &bounds->searches[i];
+		struct gw_temporal_span block = {0, degree};
+		const struct fence fence = fence_in(gw_draw_position(run, list), degree);
+		if (degree > BLOCK)
+			block = fence_block(&fence, search->low);
+		search->low = block.low;
+		search->n = block.high - block.low;
+		search->at = gw_draw_at_hand(t->draw, run, list, GW_COLUMN_TIME);
+		open[count] = (uint16_t)i;
+		count += search->n > 0;
+	}
+	search_each(gw_temporal_dtype(t, GW_COLUMN_TIME), bounds->searches, open, count);
 }
 
 void gw_temporal_search(const struct gw_temporal *t, struct gw_temporal_span spans[GW_RUN_MAX])
 {
 	const struct gw_draw_run *run = t->run;
-	gw_dtype dtype = gw_temporal_dtype(t, GW_COLUMN_TIME);
-	struct search searches[GW_RUN_MAX];
-	uint16_t lists[GW_RUN_MAX];
-	uint32_t count = 0, windows = 0;
+	struct bounds bounds;
+	bounds.count = 0;
 	for (uint32_t i = 0; i < run->lists.n; i++) {
+		const struct gw_time_range range = gw_temporal_ranges_of(t, i).times;
 		if (run->done[i])
 			continue;
-		lists[count] = (uint16_t)i;
-		searches[count++] = (struct search){
-			.at = gw_draw_at_hand(t->draw, run, i, GW_COLUMN_TIME),
-			.n = run->lists.degrees[i],
-			.bound = gw_temporal_ranges_of(t, i).times.until,
-		};
+		spans[i].low = 0;
+		bounds_add(&bounds, i, range.until);
+		if (range.from != INT64_MIN)
+			bounds_add(&bounds, i, range.from - 1);
 	}
-	search_each(dtype, searches, count);
-	for (uint32_t s = 0; s < count; s++) {
-		uint32_t list = lists[s];
-		uint64_t high = searches[s].low;
-		int64_t from = gw_temporal_ranges_of(t, list).times.from;
-		spans[list] = (struct gw_temporal_span){0, high};
-		if (from == INT64_MIN || high == 0)
-			continue;
-		lists[windows] = (uint16_t)list;
-		searches[windows++] = (struct search){.at = searches[s].at, .n = high, .bound = from - 1};
+	bounds_search(t, &bounds);
+	for (uint32_t i = 0; i < bounds.count; i++) {
+		if (i > 0 && bounds.list[i] == bounds.list[i - 1])
+			spans[bounds.list[i]].low = bounds.searches[i].low;
+		else
+			spans[bounds.list[i]].high = bounds.searches[i].low;
 	}
-	search_each(dtype, searches, windows);
-	for (uint32_t s = 0; s < windows; s++)
-		spans[lists[s]].low = searches[s].low;
 }
 
 /* ---- by needs ---- */
@@ -112,7 +175,7 @@ struct ranks {
 	uint64_t from, until;
 };
 
-static gw_status fail_unsorted(const struct gw_temporal *t, uint32_t list, const char *what)
+gw_status gw_temporal_unsorted(const struct gw_temporal *t, uint32_t list, const char *what)
 {
 	return gw_column_context(gw_fail(GW_PROTOCOL, "%s of a list that is sorted by time does not ascend", what),
 				 t->draw, GW_COLUMN_TIME, t->run->lists.vertices[list]);
@@ -135,17 +198,16 @@ static gw_status rank_sorted(const struct gw_temporal *t, uint32_t list, enum gw
 		ascends = ascends && key >= before;
 		before = key;
 	}
-	return ascends ? GW_OK : fail_unsorted(t, list, column == GW_COLUMN_FENCE ? "the fence" : "a time");
+	return ascends ? GW_OK : gw_temporal_unsorted(t, list, column == GW_COLUMN_FENCE ? "the fence" : "a time");
 }
 
 gw_status gw_temporal_ask_times(struct gw_temporal *t, uint32_t list)
 {
 	const struct gw_lists *lists = &t->run->lists;
-	uint64_t begin = lists->begins[list], degree = lists->degrees[list];
+	uint64_t degree = lists->degrees[list];
 	if (degree <= BLOCK)
 		return gw_draw_need(t->run, list, GW_COLUMN_TIME, 0, degree);
-	uint64_t entries = gw_column_entry(GW_COLUMN_FENCE, begin + degree) - gw_column_entry(GW_COLUMN_FENCE, begin);
-	return gw_draw_need(t->run, list, GW_COLUMN_FENCE, 0, entries);
+	return gw_draw_need(t->run, list, GW_COLUMN_FENCE, 0, fence_in(lists->begins[list], degree).entries);
 }
 
 gw_status gw_temporal_span_of_times(const struct gw_temporal *t, uint32_t list, const void *times,
@@ -157,24 +219,15 @@ gw_status gw_temporal_span_of_times(const struct gw_temporal *t, uint32_t list, 
 	return status;
 }
 
-/* The edges between entry rank - 1 of the list's part of the fence and entry `rank`. */
-static struct gw_temporal_span block_at(const struct gw_temporal *t, uint32_t list, uint64_t rank)
-{
-	uint64_t begin = t->run->lists.begins[list], degree = t->run->lists.degrees[list];
-	uint64_t end = (gw_column_entry(GW_COLUMN_FENCE, begin) + rank) * BLOCK - begin;
-	return (struct gw_temporal_span){rank ? end - BLOCK : 0, end < degree ? end : degree};
-}
-
-gw_status gw_temporal_ask_blocks(struct gw_temporal *t, uint32_t list, const void *fence, bool *none)
+gw_status gw_temporal_ask_blocks(struct gw_temporal *t, uint32_t list, const void *entries, bool *none)
 {
 	struct gw_draw_run *run = t->run;
-	uint64_t begin = run->lists.begins[list], degree = run->lists.degrees[list];
-	uint64_t entries = gw_column_entry(GW_COLUMN_FENCE, begin + degree) - gw_column_entry(GW_COLUMN_FENCE, begin);
+	const struct fence fence = fence_in(run->lists.begins[list], run->lists.degrees[list]);
 	struct ranks ranks;
-	gw_status status = rank_sorted(t, list, GW_COLUMN_FENCE, fence, entries, &ranks);
+	gw_status status = rank_sorted(t, list, GW_COLUMN_FENCE, entries, fence.entries, &ranks);
 	if (status != GW_OK)
 		return status;
-	const struct gw_temporal_span low = block_at(t, list, ranks.from), high = block_at(t, list, ranks.until);
+	const struct gw_temporal_span low = fence_block(&fence, ranks.from), high = fence_block(&fence, ranks.until);
 	*none = high.low == high.high;
 	if (*none)
 		return GW_OK;
@@ -192,7 +245,7 @@ static gw_status rank_block(const struct gw_temporal *t, uint64_t number, bool f
 	gw_status status = rank_sorted(t, need->list, GW_COLUMN_TIME, t->run->got[number], need->count, ranks);
 	bool fenced = (t->run->lists.begins[need->list] + need->first) % BLOCK == 0;
 	if (status == GW_OK && fenced && (first ? ranks->from : ranks->until) == 0)
-		status = fail_unsorted(t, need->list, "the fence");
+		status = gw_temporal_unsorted(t, need->list, "the fence");
 	ranks->from += need->first;
 	ranks->until += need->first;
 	return status;

@@ -150,6 +150,8 @@ static uint8_t *copy_entries(const struct temporal_bed *bed, const struct gw_dra
 		assert_true(entries->first + entries->count <= gw_column_entry(entries->column, bed->edges));
 		memcpy(copies + at, (const uint8_t *)column_of(bed, entries->column) + entries->first * width,
 		       entries->count * width);
+		if (bed->lie)
+			bed->lie(bed, entries, copies + at);
 		rounds->got[i] = copies + at;
 		at += (entries->count * width + 1) & ~1ull;
 		*read += entries->count;
@@ -191,7 +193,8 @@ gw_status temporal_drive(const struct temporal_bed *bed, const struct gw_draw *d
 	uint64_t ignored;
 	if (by_reads)
 		return drive_by_rounds(bed, draw, vertices, groups, n, picks, read ? read : &ignored);
-	const struct gw_columns columns = {{[GW_COLUMN_TIME] = bed->times, [GW_COLUMN_END] = bed->ends}};
+	const struct gw_columns columns = {
+		{[GW_COLUMN_TIME] = bed->times, [GW_COLUMN_END] = bed->ends, [GW_COLUMN_FENCE] = bed->fence}};
 	const struct gw_adjacency adjacency = {.indptr = bed->indptr,
 					       .indices = bed->indices,
 					       .rows = bed->n,
@@ -199,7 +202,8 @@ gw_status temporal_drive(const struct temporal_bed *bed, const struct gw_draw *d
 					       .columns = 1,
 					       .indptr_bytes = 8,
 					       .index_bytes = 8};
-	const struct gw_picks_memory memory = {.adjacency = &adjacency, .columns = &columns};
+	const struct gw_picks_memory memory = {
+		.adjacency = &adjacency, .columns = &columns, .entries_max = bed->entries_max};
 	return gw_picks_from_memory(picks, &memory, draw, vertices, groups, n);
 }
 

@@ -20,6 +20,10 @@ struct temporal_bed {
 	struct gw_time until[TEMPORAL_SEEDS], from[TEMPORAL_SEEDS];
 	bool windowed, strict;
 	int64_t until_keys[TEMPORAL_SEEDS], from_keys[TEMPORAL_SEEDS];
+	/* By reads: changes the copy of what a round has asked for. NULL: nothing. */
+	void (*lie)(const struct temporal_bed *bed, const struct gw_column_read *read, uint8_t *copy);
+	const void *liar;     /* for lie */
+	uint64_t entries_max; /* from memory: as for gw_picks_from_memory */
 };
 
 /* n lists of the given degrees. All times are 0; no edge has an end. */

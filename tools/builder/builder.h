@@ -33,6 +33,7 @@ struct gw_builder_edges {
 	uint32_t relations;
 	const int64_t *time; /* [input rows], or NULL; stored as time_name; first key of the list order */
 	const char *time_name;
+	enum gw_time_unit time_unit;
 	bool symmetric;    /* every edge exists in both directions: the type is its own reverse */
 	bool reverse;      /* add dst:rev_<rel>:src */
 	bool transpose;    /* store out-edges too */
@@ -46,6 +47,7 @@ struct gw_builder_array {
 	uint32_t ndim;
 	uint64_t shape[GW_DIMS_MAX]; /* shape[0]: nodes of the type, or input rows of the edge type */
 	const void *data;            /* borrowed */
+	enum gw_time_unit unit;      /* of times */
 	const char *source;          /* its file, for error texts; borrowed, or NULL */
 	bool weight;                 /* edges only: [rows] or [rows, 1] of numbers >= 0; stored with its alias table */
 };
@@ -54,7 +56,8 @@ struct gw_builder_options {
 	unsigned threads; /* 0: all processors */
 	bool replace;     /* replace an existing graph of this name */
 	bool quiet;       /* show no progress */
-	/* --time: [num_times] checked words of tools/times.h, which choose among the arrays that were added; borrowed */
+	/* --time: [num_times] checked words of tools/times.h, which choose among the arrays that were added; borrowed
+	 */
 	const char *const *times;
 	uint32_t num_times;
 };

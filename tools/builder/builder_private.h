@@ -74,6 +74,9 @@ const struct builder_etype *gw_builder_etype_at(const struct gw_builder *builder
 /* Plans by which times lists are sorted, and sets the schema's orders. */
 gw_status gw_builder_plan_times(struct builder_writing *w, const struct gw_builder_options *options);
 
+/* Sets the units of times in the writer. */
+gw_status gw_builder_set_units(struct builder_writing *w);
+
 /* Writes all edge types with their reverses, except the offsets, which it leaves in indptr and out_indptr. */
 gw_status gw_builder_write_edges(struct builder_writing *w);
 

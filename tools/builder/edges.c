@@ -1,6 +1,7 @@
 /* Writes the edge types of a builder, each followed by its reverse if it has one.
  *
- *   edges -> keys of times -> CSC -> indices -> times of sources -> relations, arrays, weights' alias tables, orig_id in CSC order -> transpose
+ *   edges -> keys of times -> CSC -> indices -> times of sources -> relations, arrays, weights' alias tables, orig_id
+ * in CSC order -> transpose
  *
  * One edge type is sorted at a time. Only its offsets stay in memory, until all edge types are written: write.c then
  * writes the offset tables of the node types. Fails for ids and relations out of range (the error names the edge), for
@@ -138,7 +139,8 @@ static gw_status key_body(void *context, uint64_t begin, uint64_t end, unsigned 
 	uint64_t bytes = gw_dtype_bytes(k->times->dtype), rows = k->times->shape[0];
 	for (uint64_t i = begin; i < end; i++) {
 		uint64_t row = k->of ? k->of[i] : i;
-		k->keys[i] = row < rows ? gw_time_key(k->times->dtype, (const uint8_t *)k->times->data + row * bytes) : 0;
+		k->keys[i] =
+			row < rows ? gw_time_key(k->times->dtype, (const uint8_t *)k->times->data + row * bytes) : 0;
 	}
 	return GW_OK;
 }

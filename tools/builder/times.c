@@ -1,5 +1,5 @@
-/* --time for a builder: the planner's view of its arrays. Edge features have a row for each input row, and the features of
- * an edge type are those of its reverse type too. */
+/* --time for a builder: the planner's view of its arrays. Edge features have a row for each input row, and the features
+ * of an edge type are those of its reverse type too. */
 #include <stdio.h>
 #include <string.h>
 
@@ -31,13 +31,15 @@ static bool builder_find_time(const void *context, bool edge, uint32_t type, con
 		*out = (struct gw_time_column){.dtype = item->array.dtype,
 					       .ndim = item->array.ndim,
 					       .data = item->array.data,
-					       .source = item->array.source};
+					       .source = item->array.source,
+					       .unit = item->array.unit};
 		memcpy(out->shape, item->array.shape, sizeof(out->shape));
 		return true;
 	}
 	if (!edge || !etype->edges.time || strcmp(etype->time_name, name) != 0)
 		return false;
-	*out = (struct gw_time_column){.dtype = GW_INT64, .ndim = 1, .data = etype->edges.time};
+	*out = (struct gw_time_column){
+		.dtype = GW_INT64, .ndim = 1, .data = etype->edges.time, .unit = etype->edges.time_unit};
 	out->shape[0] = etype->edges.origin ? etype->edges.input_rows : etype->edges.count;
 	return true;
 }
@@ -50,13 +52,41 @@ static void builder_name_row(const void *context, bool edge, uint32_t type, uint
 }
 
 /* Every edge type by time has a column in the plan, also those that were added with their times. */
-static void add_given(struct builder_writing *w, uint32_t number, const struct builder_etype *type)
+static gw_status add_given(struct builder_writing *w, const struct gw_time_view *view, uint32_t number,
+			   const struct builder_etype *type)
 {
 	struct gw_time_order *order = &w->times.orders[number];
 	if (order->name[0] || !type->edges.time)
-		return;
+		return GW_OK;
 	snprintf(order->name, sizeof(order->name), "%s", type->time_name);
 	builder_find_time(w->builder, true, number, type->time_name, &order->column);
+	return gw_time_values_check(view, true, number, order->name, &order->column, w->threads);
+}
+
+gw_status gw_builder_set_units(struct builder_writing *w)
+{
+	char key[GW_BUILDER_KEY_MAX];
+	gw_status status = GW_OK;
+	for (uint32_t t = 0; t < w->meta->num_ntypes; t++) {
+		const struct builder_items *arrays = &w->builder->ntypes[t].arrays;
+		for (uint32_t i = 0; i < arrays->count && status == GW_OK; i++) {
+			snprintf(key, sizeof(key), "node/%s/%s", w->meta->ntypes[t].name, arrays->items[i].name);
+			status = gw_writer_set_unit(w->writer, key, arrays->items[i].array.unit);
+		}
+	}
+	for (uint32_t e = 0; e < w->meta->num_etypes; e++) {
+		bool turned;
+		const struct builder_items *arrays = &gw_builder_etype_at(w->builder, e, &turned)->arrays;
+		const struct gw_time_order *order = &w->times.orders[e];
+		for (uint32_t i = 0; i < arrays->count && status == GW_OK; i++) {
+			snprintf(key, sizeof(key), "edge/%s/%s", w->meta->etypes[e].folder, arrays->items[i].name);
+			status = gw_writer_set_unit(w->writer, key, arrays->items[i].array.unit);
+		}
+		snprintf(key, sizeof(key), "edge/%s/%s", w->meta->etypes[e].folder, order->name);
+		if (status == GW_OK && order->name[0])
+			status = gw_writer_set_unit(w->writer, key, order->column.unit);
+	}
+	return status;
 }
 
 /* Rows are checked later, for every array; the planner reads them before. */
@@ -80,15 +110,18 @@ static gw_status check_times_rows(const struct builder_writing *w)
 
 gw_status gw_builder_plan_times(struct builder_writing *w, const struct gw_builder_options *options)
 {
-	const struct gw_time_view view = {
-		.meta = w->meta, .context = w->builder, .find = builder_find_time, .name_row = builder_name_row};
+	const struct gw_time_view view = {.meta = w->meta,
+					  .keeps_orders = true,
+					  .context = w->builder,
+					  .find = builder_find_time,
+					  .name_row = builder_name_row};
 	gw_status status = options->num_times ? check_times_rows(w) : GW_OK;
 	if (status == GW_OK)
 		status = gw_time_plan_make(&view, options->times, options->num_times, options->threads, &w->times);
 	for (uint32_t e = 0; e < w->meta->num_etypes && status == GW_OK; e++) {
 		bool turned;
 		struct gw_edge_type *type = &w->meta->etypes[e];
-		add_given(w, e, gw_builder_etype_at(w->builder, e, &turned));
+		status = add_given(w, &view, e, gw_builder_etype_at(w->builder, e, &turned));
 		if (!w->times.orders[e].name[0])
 			continue;
 		type->order = GW_ORDER_TIME_SRC;

@@ -1,6 +1,7 @@
 /* Writes the graph of a builder.
  *
- *   schema -> orders by time -> writer -> node arrays -> edge types (tools/builder/edges.c) -> offsets of each node type
+ *   schema -> orders by time -> writer -> node arrays -> edge types (tools/builder/edges.c) -> offsets of each node
+ * type
  *   -> index of original ids (core/graph/id_index.h) -> fences and indexes of times (core/graph/times.h) -> commit
  *
  * Any failure aborts the writer, which leaves no files.
@@ -244,7 +245,9 @@ gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const
 	gw_progress_begin(&w.progress, "writing", "B", expected_bytes(builder, w.meta));
 	if (options->quiet)
 		w.progress.next_ns = UINT64_MAX;
-	status = write_node_arrays(&w);
+	status = gw_builder_set_units(&w);
+	if (status == GW_OK)
+		status = write_node_arrays(&w);
 	if (status == GW_OK)
 		status = gw_builder_write_edges(&w);
 	if (status == GW_OK)

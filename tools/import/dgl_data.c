@@ -17,7 +17,7 @@
 static gw_status check_chunk(const struct gw_chunked *c, const struct gw_npy *first, const struct gw_npy *npy,
 			     const char *key, const char *path)
 {
-	if (npy->ndim && npy->dtype == first->dtype && npy->ndim == first->ndim &&
+	if (npy->ndim && npy->dtype == first->dtype && npy->unit == first->unit && npy->ndim == first->ndim &&
 	    memcmp(npy->shape + 1, first->shape + 1, (npy->ndim - 1) * sizeof(npy->shape[0])) == 0)
 		return GW_OK;
 	return gw_fail(GW_FORMAT, "%s: \"%.200s\": %s has another dtype or row shape than the chunks before it",

@@ -53,7 +53,7 @@ struct gw_import_options {
 	enum gw_import_ids ids;
 	const char *relations; /* dictionary of the relations of triples, or NULL */
 	struct gw_table_format text;
-	bool comments_given; /* the format's comments are the user's choice */
+	bool comments_given;                              /* the format's comments are the user's choice */
 	const char *src_column, *dst_column, *rel_column; /* names or numbers, or NULL */
 	const char *const *names; /* [num_names]: a first row with one of these names is a header */
 	uint32_t num_names;
@@ -125,6 +125,7 @@ struct gw_import_set {
 	uint32_t *rel_numbers;        /* the same memory, after numbering */
 	int64_t *times;               /* [rows] or NULL */
 	const int64_t *given_times;   /* [rows] of --edge-time, or NULL */
+	enum gw_time_unit time_unit;  /* of these */
 	struct gw_import_column *columns;
 	uint32_t num_columns;
 	const char *weight_column; /* becomes the feature "weight"; NULL: none */
@@ -256,6 +257,7 @@ gw_status gw_import_chunked(struct gw_import *im, const char *path);
 /* ---- shared helpers ---- */
 
 gw_status gw_import_space(struct gw_import *im, const char *name, uint32_t *out);
+struct gw_import_space *gw_import_space_find(const struct gw_import *im, const char *name); /* or NULL */
 gw_status gw_import_set_add(struct gw_import *im, const char *src, const char *rel, const char *dst,
 			    struct gw_import_set **out);
 gw_status gw_import_file_add(struct gw_import_set *set, const char *path, enum gw_import_format format,

@@ -115,7 +115,8 @@ static gw_status plan_weight(struct gw_import *im, const char *text)
 		etype_text(im, &im->sets[s], etype);
 		const char *name = gw_weight_name_in(text, etype);
 		if (name)
-			return gw_import_has_feature(im, s, name) ? add_weight(im, s, name) : set_column(&im->sets[s], name);
+			return gw_import_has_feature(im, s, name) ? add_weight(im, s, name)
+								  : set_column(&im->sets[s], name);
 	}
 	for (uint32_t s = 0; s < im->num_sets && status == GW_OK; s++) {
 		if (!gw_import_has_feature(im, s, text))

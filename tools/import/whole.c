@@ -63,6 +63,8 @@ static gw_status import_widen(void *context, uint64_t begin, uint64_t end, unsig
 gw_status gw_import_whole(const struct gw_npy *npy, const void *data, uint64_t first, uint64_t stride, uint64_t count,
 			  const char *what, unsigned threads, uint64_t *out)
 {
+	if (npy->unit != GW_UNIT_NONE)
+		return gw_fail(GW_UNSUPPORTED, "%s: times of datetime64, not whole numbers", what);
 	struct widening w = {
 		.data = data, .dtype = npy->dtype, .first = first, .stride = stride, .what = what, .out = out};
 	return gw_parallel_for(threads, count, GRAIN, import_widen, &w);

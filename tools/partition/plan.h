@@ -59,8 +59,9 @@ gw_status gw_plan_weights_find(const char *const *words, uint32_t count, const s
 			       struct gw_plan_weights *out);
 void gw_plan_weights_free(struct gw_plan_weights *weights); /* zeroed ones are allowed */
 
-/* Makes the plan of --time for a graph of one part: gw_time_plan_make. GW_NOT_FOUND lists the features that can be times;
- * GW_INVALID: an array of an older graph has a name that the format uses for times. Without words *out is zeroed. */
+/* Makes the plan of --time for a graph of one part: gw_time_plan_make. GW_NOT_FOUND lists the features that can be
+ * times; GW_INVALID: an array of an older graph has a name that the format uses for times. Without words *out is
+ * zeroed. */
 gw_status gw_plan_times_find(const char *const *words, uint32_t count, const struct gw_part *part, unsigned threads,
 			     struct gw_time_plan *out);
 
@@ -148,7 +149,7 @@ gw_status gw_metis_run(struct gw_metis_job *job);
 
 struct gw_split_stats {
 	double renumber_s, edges_s, rows_s, commit_s;
-	uint64_t bytes; /* bytes of payload written */
+	uint64_t bytes;       /* bytes of payload written */
 	uint64_t times_bytes; /* of these, of arrays that are made of times */
 	uint64_t graph_id;
 };

@@ -257,6 +257,21 @@ static bool makes_times(const struct gw_split *split)
 	return sorted && (split->in->minor >= GW_FORMAT_MINOR_TIMES || !gw_times_names_are_used(split->in));
 }
 
+static gw_status set_units(struct gw_split *split)
+{
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < split->in->num_units && status == GW_OK; i++)
+		status = gw_writer_set_unit(split->writer, split->in->units[i].key, split->in->units[i].unit);
+	for (uint32_t e = 0; e < split->schema->num_etypes && status == GW_OK; e++) {
+		const struct gw_time_order *time = gw_split_time_order(split, e);
+		char key[GW_KEY_MAX];
+		snprintf(key, sizeof(key), "edge/%s/%s", split->schema->etypes[e].folder, time ? time->name : "");
+		if (time)
+			status = gw_writer_set_unit(split->writer, key, time->column.unit);
+	}
+	return status;
+}
+
 static gw_status write_times(struct gw_split *split)
 {
 	struct gw_time_plan times = {0};
@@ -300,7 +315,7 @@ static gw_status prepare(struct gw_split *split, const char *folder, bool replac
 	split->has_times = status == GW_OK && makes_times(split);
 	if (split->has_times)
 		gw_writer_set_minor(split->writer, GW_FORMAT_MINOR_TIMES);
-	return status;
+	return status == GW_OK ? set_units(split) : status;
 }
 
 gw_status gw_split(const struct gw_plan *plan, const struct gw_part *part, const struct gw_assignment *assignment,

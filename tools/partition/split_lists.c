@@ -206,7 +206,7 @@ static gw_status split_lists_fill_rows(void *context, uint64_t begin, uint64_t e
 	return GW_OK;
 }
 
-static void take_keys(struct fill *fill, const char *folder, const char *name)
+static void take_sort_keys(struct fill *fill, const char *folder, const char *name)
 {
 	char key[GW_KEY_MAX];
 	snprintf(key, sizeof(key), "edge/%s/%s", folder, name);
@@ -221,9 +221,9 @@ static void find_keys(struct fill *fill)
 	const struct gw_edge_type *type = &split->in->etypes[fill->lists->etype];
 	const struct gw_time_order *order = gw_split_time_order(split, fill->lists->etype);
 	if (!order && type->order == GW_ORDER_REL_SRC)
-		take_keys(fill, type->folder, "rel");
+		take_sort_keys(fill, type->folder, "rel");
 	else if (!order && type->order == GW_ORDER_TIME_SRC)
-		take_keys(fill, type->folder, type->time_name);
+		take_sort_keys(fill, type->folder, type->time_name);
 	if (!order)
 		return;
 	fill->anew = true;

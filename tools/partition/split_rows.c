@@ -4,10 +4,9 @@
  *   to a stream of the writer -> unmap the pages that were read
  *
  * Strings move as offsets and bytes. An alias table keeps its thresholds; its aliases follow the edges to the new
- * places in the list. The plan's weights get new tables, a block of lists at a time, and its times of sources are gathered
- * by the sources. If the input has no orig_id, its
- * ids become orig_id. A graph that stays in one part gets the inverse of orig_id for edges (core/graph/inverse.h).
- * Fails with the writer's errors.
+ * places in the list. The plan's weights get new tables, a block of lists at a time, and its times of sources are
+ * gathered by the sources. If the input has no orig_id, its ids become orig_id. A graph that stays in one part gets the
+ * inverse of orig_id for edges (core/graph/inverse.h). Fails with the writer's errors.
  */
 #include <string.h>
 #include <sys/mman.h>

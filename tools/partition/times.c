@@ -23,7 +23,10 @@ static bool partition_find_time(const void *part, bool edge, uint32_t type, cons
 	const struct gw_array *array = feature_of(part, edge, type, name);
 	if (!array)
 		return false;
-	*out = (struct gw_time_column){.dtype = array->meta->dtype, .ndim = array->meta->ndim, .data = array->data};
+	*out = (struct gw_time_column){.dtype = array->meta->dtype,
+				       .ndim = array->meta->ndim,
+				       .data = array->data,
+				       .unit = gw_meta_unit(gw_part_meta(part), array->meta->key)};
 	memcpy(out->shape, array->meta->shape, sizeof(out->shape));
 	return true;
 }
@@ -36,7 +39,8 @@ static void partition_name_row(const void *part, bool edge, uint32_t type, uint6
 	if (!ids)
 		return;
 	snprintf(text + used, GW_TIME_ROW_MAX - (size_t)used, " (input %s %" PRId64 ")", edge ? "row" : "id",
-		 ids->meta->dtype == GW_UINT32 ? ((const uint32_t *)ids->data)[row] : ((const int64_t *)ids->data)[row]);
+		 ids->meta->dtype == GW_UINT32 ? ((const uint32_t *)ids->data)[row]
+					       : ((const int64_t *)ids->data)[row]);
 }
 
 static void list_times(const struct gw_part *part, char text[LIST_TEXT_MAX])

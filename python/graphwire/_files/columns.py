@@ -108,7 +108,11 @@ def _beyond(name: str, where: Where, what: str) -> narrow.Error:
 
 def joined(parts: Mapping[str, np.ndarray], where: Where) -> np.ndarray:
     """Columns by their names, side by side: [rows, columns], in the type that NumPy joins them in. Raises ValueError
-    for a value that this type does not hold."""
+    for a value that this type does not hold, TypeError for times."""
+    for name, part in parts.items():
+        if part.dtype.kind == "M":
+            raise TypeError(f"{where(0)}: column {name} is a time: make it a feature of its own")
+
     def error(name: str) -> narrow.Error:
         return lambda row, value: ValueError(
             f"{where(row)}: column {name} is {value}, which the type of the joined columns {', '.join(parts)} does not "
@@ -134,9 +138,8 @@ def _flat(column: Any, name: str, where: Where) -> np.ndarray:
     return inner.reshape(len(column), width, *inner.shape[1:])
 
 
-def rows(column: Any, name: str, where: Where) -> np.ndarray:
-    """Numbers, or lists of numbers of one length: [rows] or [rows, length, …], in the column's own type. Raises
-    TypeError and ValueError."""
+def _numbers(column: Any, name: str, where: Where) -> np.ndarray:
+    """rows() without times."""
     pa = arrow()
     column = _plain(column)
     _refuse_missing(column, name, where)
@@ -145,15 +148,36 @@ def rows(column: Any, name: str, where: Where) -> np.ndarray:
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type):
         return np.asarray(column.to_numpy(zero_copy_only=False))
     advice = ("declare it in text=[…] or categories=[…]" if is_text(column.type) else
-              "name it in time=…, or cast it to integers" if pa.types.is_temporal(column.type) else
+              "name it in features=[…] or time=…, or cast it to integers" if pa.types.is_temporal(column.type) else
               "cast it to a number")
     raise TypeError(f"{where(0)}: column {name} is {column.type}: {advice}")
+
+
+def _dates(column: Any, name: str, where: Where) -> np.ndarray:
+    """Timestamps and dates in their own unit: datetime64 [rows], UTC."""
+    pa = arrow()
+    date = pa.types.is_date32(column.type)
+    units = (column.cast(pa.int32()).cast(pa.int64()) if date else column.cast(pa.int64())).to_numpy(
+        zero_copy_only=False)
+    unit = "D" if date else "ms" if pa.types.is_date64(column.type) else column.type.unit
+    return _rows.times(np.ascontiguousarray(units).view(f"<M8[{unit}]"), lambda row: f"{where(row)}: column {name}")
+
+
+def rows(column: Any, name: str, where: Where) -> np.ndarray:
+    """Numbers, or lists of numbers of one length: [rows] or [rows, length, …], in the column's own type. Timestamps and
+    dates as datetime64 in their own unit. Raises TypeError and ValueError."""
+    pa = arrow()
+    column = _plain(column)
+    if not (pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)):
+        return _numbers(column, name, where)
+    _refuse_missing(column, name, where)
+    return _dates(column, name, where)
 
 
 def labels(column: Any, name: str, where: Where) -> np.ndarray:
     """Labels that are numbers: integers as int64, floats in their own type, [rows] or [rows, length, …]. Raises
     ValueError for an integer beyond int64, and the errors of rows()."""
-    found = rows(column, name, where)
+    found = _numbers(column, name, where)
     return found if found.dtype.kind == "f" else narrow.exactly(found, np.int64, _beyond(name, where, "labels"))
 
 
@@ -220,13 +244,13 @@ def _in_microseconds(column: Any, name: str, where: Where) -> np.ndarray:
 
 
 def times(column: Any, name: str, where: Where) -> np.ndarray:
-    """Times, int64 [rows]: integers as they are; timestamps and dates in microseconds since 1970-01-01. Raises
-    ValueError for one that int64 does not hold."""
+    """Times [rows]: integers as they are, int64; timestamps and dates in microseconds since 1970-01-01, datetime64[us].
+    Raises ValueError for one that 64 bits do not hold."""
     pa = arrow()
     column = _plain(column)
     _refuse_missing(column, name, where)
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        return _in_microseconds(column, name, where)
+        return np.ascontiguousarray(_in_microseconds(column, name, where)).view("<M8[us]")
     if not pa.types.is_integer(column.type):
         raise TypeError(f"{where(0)}: column {name}: times are integers, timestamps or dates, not {column.type}")
     return narrow.exactly(column.to_numpy(zero_copy_only=False), np.int64, _beyond(name, where, "times"))
@@ -259,7 +283,7 @@ def masks(column: Any, name: str, where: Where) -> dict[str, np.ndarray]:
     column = _plain(column)
     if is_text(column.type):
         return _split_masks(column, name, where)
-    values = rows(column, name, where)
+    values = _numbers(column, name, where)
     if values.ndim != 1:
         raise ValueError(f"{where(0)}: column {name}: a mask is one bool for each row")
     wrong = (values != 0) & (values != 1)

@@ -1,8 +1,8 @@
 """Converts rows that users hold, of NumPy, torch, pandas, polars, Arrow or lists, to NumPy arrays for files.
 
 Numbers keep their type. bfloat16, which NumPy lacks, becomes two bytes without a type ("V2"); the program reads these
-as bfloat16. Text becomes an array of objects (str or bytes). Missing values and masked rows are errors: an array
-without them would look complete.
+as bfloat16. Times keep their unit (datetime64 of days, s, ms, us or ns). Text becomes an array of objects (str or
+bytes). Missing values and masked rows are errors: an array without them would look complete.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from graphwire._files import narrow
 
 BFLOAT16 = np.dtype("V2")
+_STORED = {"Y": "D", "M": "D", "W": "D", "h": "s", "m": "s", "ps": "ns", "fs": "ns", "as": "ns"}  # for other units
 
 
 def _of_torch(values: Any, what: str) -> np.ndarray:
@@ -37,6 +38,32 @@ def _real(values: np.ndarray, what: str) -> np.ndarray:
         raise TypeError(f"{what}: complex numbers cannot be stored: store their real and imaginary parts, as "
                         "torch.view_as_real gives them")
     return values
+
+
+def _without_zone(values: Any) -> Any:
+    """Times of pandas in a time zone, in UTC."""
+    if getattr(getattr(values, "dtype", None), "tz", None) is None:
+        return values
+    utc = getattr(values, "dt", values).tz_convert("UTC")
+    return getattr(utc, "dt", utc).tz_localize(None)
+
+
+def times(found: np.ndarray, name: Callable[[int], str]) -> np.ndarray:
+    """Times of datetime64 in a unit that graphs store: their own, or one that holds them exactly. name: the place of a
+    row, for errors. Raises ValueError for NaT and for a time that does not fit; TypeError for times without a unit."""
+    unit, step = np.datetime_data(found.dtype)
+    if unit == "generic":
+        raise TypeError(f"{name(0)}: times of datetime64 without a unit: give one, such as .astype('datetime64[us]')")
+    made = found.astype(f"<M8[{_STORED.get(unit, unit)}]")
+    back = made.astype(found.dtype)
+    wrong = np.isnat(found) | (back != found) if len(found) and (step != 1 or unit in _STORED) else np.isnat(found)
+    if wrong.any():
+        row = int(np.argmax(wrong.reshape(len(found), -1).any(axis=1)))
+        value = found[row].reshape(-1)[int(np.argmax(wrong[row].reshape(-1)))]
+        raise ValueError(f"{name(row)} is {value}: " + (
+            "fill in what is missing, or leave out the row" if np.isnat(value) else
+            f"datetime64[{_STORED.get(unit, unit)}] does not hold it"))
+    return made
 
 
 def _missing(value: Any) -> bool:
@@ -94,6 +121,7 @@ def array(values: Any, what: str) -> np.ndarray:
         raise TypeError(f"{what}: a sparse matrix has no rows of one length: use .toarray()")
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise ValueError(f"{what}: a masked array has rows without a value: use .filled(…)")
+    values = _without_zone(values)
     try:
         found = np.asarray(values)
     except ValueError as error:  # lists of different lengths
@@ -106,8 +134,10 @@ def array(values: Any, what: str) -> np.ndarray:
         return _unrounded(values, found, what)
     if found.dtype.kind == "O":
         return _of_objects(found, what) if found.size else found
-    if found.dtype.kind in "mM":
-        raise TypeError(f"{what}: times of dtype {found.dtype}: convert them to integers, such as .astype('int64')")
+    if found.dtype.kind == "M":
+        return times(found, lambda row: f"{what}: row {row}")
+    if found.dtype.kind == "m":
+        raise TypeError(f"{what}: durations of dtype {found.dtype}: convert them to integers, such as .astype('int64')")
     return _real(found if found.dtype.isnative else found.astype(found.dtype.newbyteorder("=")), what)
 
 
