@@ -176,6 +176,8 @@ static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta
 					    .row_bytes = row_bytes,
 					    .writable = changes,
 					    .placement = of_edges ? GW_PLACE_EDGES : GW_PLACE_NODES};
+	enum gw_time_unit unit = gw_meta_unit(meta, array->key);
+	tensor->tensor.unit = unit == GW_UNIT_NONE ? NULL : gw_time_unit_text(unit);
 	memcpy(tensor->tensor.shape, array->shape, sizeof(array->shape));
 	tensor->tensor.shape[0] = of_edges ? meta->etypes[type].count : meta->ntypes[type].count;
 	return GW_OK;

@@ -105,6 +105,8 @@ class _Argument:
         if hasattr(given, "detach"):
             given = given.detach().cpu()
             given = (given.double() if given.is_floating_point() else given).numpy()
+        if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+            raise checks.invalid(f"{self.what}: a masked array has places without a value")
         array = self._items(given) if isinstance(given, (list, tuple)) else np.asarray(given)
         if array.dtype.kind == "O":
             array = self._items(array.ravel().tolist()).reshape(array.shape)
@@ -128,7 +130,7 @@ class _Argument:
 def _in_unit(what: str, array: np.ndarray, unit: str | None) -> np.ndarray:
     """Dates or durations as int64 numbers of a unit."""
     if unit is None:
-        raise checks.invalid(f"{what}: the times of the graph have no unit: give plain numbers")
+        raise checks.invalid(f"{what}: not all times of the graph have a unit: give plain numbers")
     name, count = np.datetime_data(array.dtype)
     if name in ("Y", "M"):  # as dates only, which are exact days
         if array.dtype.kind == "m":
