@@ -145,8 +145,8 @@ static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta
 	bool of_edges, changes = false;
 	uint32_t type;
 	const char *name;
-	if (array->ndim == 0 || !(of_source ? gw_feature_parse_source : gw_feature_parse)(meta, array->key, &of_edges,
-											    &type, &name))
+	if (array->ndim == 0 ||
+	    !(of_source ? gw_feature_parse_source : gw_feature_parse)(meta, array->key, &of_edges, &type, &name))
 		return GW_OK;
 	gw_status status = check_alike(meta, array);
 	if (status == GW_OK)

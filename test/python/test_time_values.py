@@ -67,7 +67,7 @@ def test_numbers_of_every_library(graph):
     (np.array([5, 2**63], np.uint64), ValueError, "times: the value at position 1 is above int64"),
     ([5, 2**63], ValueError, "times: 9223372036854775808 at position 1 is no int64"),
     ([2**70, 5], ValueError, "times: 1180591620717411303424 at position 0 is no int64"),
-    ([2**53 + 1, 0.5], ValueError, "times: 9007199254740993 at position 0 is not exact beside fractions"),
+    ([2**53 + 1, 0.5], ValueError, "times: 9007199254740993 at position 0 is not exact as a float64"),
     ([True, False], TypeError, "times: numbers or dates, not True at position 0"),
     (np.array([True, False]), TypeError, "times: numbers or dates, not bool"),
     (torch.tensor([True, False]), TypeError, "times: numbers or dates, not bool"),
@@ -215,7 +215,7 @@ def test_windows(graph):
     ({"time": "t", "times": 3, "strict": "yes"}, TypeError, "strict is True or False"),
     ({"time": "none", "times": 3}, graphwire.NotFoundError, "time: no edge type has a feature 'none'; a:q:a has "),
     ({"time": "w", "times": 3}, graphwire.NotFoundError,
-     'time: edge type a:r:b: "w" is a feature of the sources, and the parts do not store it beside the edges; '
+     'time: edge type a:r:b: "w" is a feature of the sources, and the parts do not store it with the edges; '
      '"graphwire partition --time w" makes parts that do'),
     ({"time": {"s": "k"}, "times": 3}, graphwire.NotFoundError, 'time: edge type b:s:b: "k" is a feature of the sour'),
     ({"time": {"s": "t"}, "times": 3}, graphwire.NotFoundError, "time: edge type b:s:b has no feature 't'"),

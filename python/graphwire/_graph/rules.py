@@ -11,7 +11,7 @@ Names are compared with the graph, so that a wrong name is an error before anyth
 holds weights or times.
 
 Errors begin with the argument's name. TypeError: a name is not a str. NotFoundError: the feature or the edge type does
-not exist, or the parts do not store a node feature beside the edges; the text says what exists, or what to do.
+not exist, or the parts do not store a node feature with the edges; the text says what exists, or what to do.
 InvalidError: an edge type is named twice; or there is no time, and another argument needs one.
 """
 
