@@ -83,15 +83,19 @@ enum gw_edge_pick {
  * without it, a draw reads the weights of the whole list.
  *
  * time: an int64, int32, float64 or float32 for each edge; NAME.source is the node feature NAME of the edge's source,
- * which parts store beside their edges. Times have no unit here: they are compared as numbers, exactly, with the time
- * of the seed for which a node is expanded. An edge is eligible if its time is not later than the seed's (strict: if it
- * is earlier), and not before the seed's window. At every hop it is the time of the seed that holds. NaN is never
- * eligible. end: a time, of whole numbers or of real ones as `time` is, from which the edge is not valid any more: it
- * is eligible if the seed's time is before its end. NaN is an end that never comes. pick: GW_PICK_UNIFORM draws from
- * the eligible edges as a draw without a rule does from all edges. GW_PICK_LAST takes those with the latest times, as
- * many as the fanout; of equal times those that are later in the list. The order of a list is docs/FORMAT.md's. A
- * fanout of -1 gives all eligible edges. GW_INVALID: a pick or an end without a time. GW_UNSUPPORTED: a time together
- * with a weight.
+ * which parts store for each edge. Times have no unit here: they are compared as numbers, exactly, with the time of the
+ * seed for which a node is expanded. An edge is eligible if its time is not later than the seed's (strict: if it is
+ * earlier), and not before the seed's window. At every hop it is the time of the seed that holds. NaN is never
+ * eligible.
+ *
+ * end: a time, of whole numbers or of real ones as `time` is, from which the edge is not valid any more: it is eligible
+ * if the seed's time is before its end. NaN is an end that never comes.
+ *
+ * pick: GW_PICK_UNIFORM draws from the eligible edges as a draw without a rule does from all edges. GW_PICK_LAST takes
+ * those with the latest times, as many as the fanout; of equal times those that are later in the list, whose order
+ * docs/FORMAT.md has. A fanout of -1 gives all eligible edges.
+ *
+ * GW_INVALID: a pick or an end without a time. GW_UNSUPPORTED: a time together with a weight.
  *
  * mask: for kinds of sampling that do not exist yet; GW_UNSUPPORTED. */
 struct gw_edge_rule {
@@ -195,6 +199,16 @@ struct gw_edge_seeds {
 	 * ids. The caller keeps both lists until the ticket or the loader ends. */
 	const int64_t *src, *dst;
 	uint64_t pair_count;
+	/* Negatives among the nodes that exist at the edge's time T, which is in gw_seeds.times: each node of the end's
+	 * type with time <= T < end is equally likely. strict_times and times_from do not change that. Seeds may have
+	 * times for their negatives alone, without a rule that has a time. exist_time and exist_end name node features
+	 * of the end's type: int64, int32, float64 or float32. exist_end NULL, or an end that is NaN: no end.
+	 * exist_time NULL: all nodes exist at every time. The names need not outlive the call.
+	 * GW_INVALID: the seeds have no times or no negatives, or exist_end without exist_time. GW_NOT_FOUND: the type
+	 * has no such feature (edges have times, but these do not say when their nodes exist); of a batch: no node
+	 * exists at the time of a seed. GW_UNSUPPORTED: the graph has no index of exist_time (`graphwire partition
+	 * --time NAME` makes it); negative_ids are given too. GW_PROTOCOL: a server's index is not in order. */
+	const char *exist_time, *exist_end;
 };
 
 /* A mini-batch's seeds that are edges of one type. Edge i goes from nodes[source type][src_rows[i]] to
