@@ -26,7 +26,7 @@
 #define EMPTY   UINT64_MAX
 #define TIMES   (1ull << 40)
 
-#define FENCE_STEP (1ull << GW_FENCE_SHIFT)
+#define FENCE_STEP ((uint64_t)GW_FENCE_STEP)
 
 enum groups_way { BY_TABLE, PLAIN, DISJOINT, BY_TIME, LAST, WAYS };
 
@@ -197,7 +197,7 @@ static bool hop_is_timely(const struct sample_groups *g, const struct gw_block_e
 	return true;
 }
 
-static gw_status check_times(struct sample_groups *g)
+static gw_status check_timed_batches(struct sample_groups *g)
 {
 	for (uint32_t batch = 0; batch < CHECKED; batch++) {
 		for (enum groups_way way = BY_TIME; way <= LAST; way++) {
@@ -355,7 +355,7 @@ gw_status sample_groups_measure(struct gw_bench *bench, const struct sample_grap
 	if (status == GW_OK)
 		status = check_and_record(&g);
 	if (status == GW_OK)
-		status = check_times(&g);
+		status = check_timed_batches(&g);
 	for (unsigned i = 0; i < bench->repeats && status == GW_OK; i++) {
 		for (unsigned w = 0; w < WAYS && status == GW_OK; w++) {
 			double figure;

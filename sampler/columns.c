@@ -28,7 +28,10 @@ static const struct {
 			    .of = GW_COLUMN_TIME,
 			    .suffix = ""},
 	[GW_COLUMN_IDS] = {.of = GW_COLUMN_IDS}, /* of every list */
-	[GW_COLUMN_FENCE] = {.of = GW_COLUMN_TIME, .suffix = ".fence", .what = "fence of times", .option = "--time"},
+	[GW_COLUMN_FENCE] = {.of = GW_COLUMN_TIME,
+			     .suffix = GW_TIME_FENCE_TAIL,
+			     .what = "fence of times",
+			     .option = "--time"},
 	[GW_COLUMN_END] = {.name = "end",
 			   .member = offsetof(struct gw_edge_rule, end),
 			   .of = GW_COLUMN_END,
@@ -100,11 +103,12 @@ const char *gw_column_names_text(const struct gw_column_names *names, const char
 	return text;
 }
 
-/* Whether the lists of the edge type are sorted by this feature. Older graphs may have features with a fence's name. */
+/* Whether the lists of the edge type are sorted by this feature, and arrays of older names are no fences. */
 static bool sorted_by(const struct gw_column_names *names, const char *name)
 {
 	const struct gw_edge_type *type = &names->meta->etypes[names->etype];
-	return type->order == GW_ORDER_TIME_SRC && strcmp(type->time_name, name) == 0;
+	return names->meta->minor >= GW_FORMAT_MINOR_TIMES && type->order == GW_ORDER_TIME_SRC &&
+	       strcmp(type->time_name, name) == 0;
 }
 
 const char *gw_column_key(const struct gw_column_names *names, enum gw_column column, char key[GW_COLUMN_KEY_MAX])

@@ -13,7 +13,7 @@
 #include "sampler/draw.h"
 
 /* The longest name of a feature in a rule: a time may be NAME.source. */
-#define GW_COLUMN_NAME_MAX (GW_NAME_MAX + sizeof(".source") - 1)
+#define GW_COLUMN_NAME_MAX (GW_NAME_MAX + sizeof(GW_TIME_SOURCE_TAIL) - 1)
 
 /* The features that a rule names, by column. */
 struct gw_column_names {

@@ -16,6 +16,7 @@
 #include <graphwire/edges.h>
 
 #include "core/errors/status.h"
+#include "core/graph/times.h"
 #include "core/numbers/dtype.h"
 #include "sampler/lists.h"
 #include "sampler/rule.h"
@@ -44,11 +45,9 @@ struct gw_column_form {
 
 /* A column has an entry for each edge; a fence has one for each edge at a multiple of 64 in the part's array of lists.
  * The first entry for the edges from `position` of that array on: */
-#define GW_FENCE_SHIFT 6
 static inline uint64_t gw_column_entry(enum gw_column column, uint64_t position)
 {
-	uint32_t shift = column == GW_COLUMN_FENCE ? GW_FENCE_SHIFT : 0;
-	return (position + (1u << shift) - 1) >> shift;
+	return column == GW_COLUMN_FENCE ? gw_fence_entries(position) : position;
 }
 
 /* The columns of an edge type in one part's memory. */

@@ -33,8 +33,8 @@ static gw_status check_exact(const struct gw_seed_times *times, const struct gw_
 		for (uint32_t real = 0; real < 2; real++) {
 			if (times->ends & 1u << real && !gw_time_is_exact(real, &time))
 				return gw_fail(GW_UNSUPPORTED,
-					       "the time of the seed at position %llu is none that the edges can have: "
-					       "with ends, strict times must be such times",
+					       "the edges cannot have the time of the seed at position %llu exactly: "
+					       "with ends, strict times must be of the same kind as theirs",
 					       (unsigned long long)i);
 		}
 	}

@@ -6,12 +6,12 @@
  * one deadline. The ids that a peer sends are checked: each must be the id of a node or of an edge.
  */
 
+#include "client/queries/neighbours.h"
 #include "client/batch/hop.h"
 #include "client/batch/seed_groups.h"
 #include "client/engine/engine.h"
 #include "client/engine/ticket.h"
 #include "client/queries/edge_list.h"
-#include "client/queries/neighbours.h"
 #include "client/rows/tensors.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/rng.h"

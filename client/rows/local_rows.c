@@ -12,8 +12,8 @@
 #include "core/graph/book.h"
 #include "transport/copy.h"
 
-#define BLOCK      64u /* narrow rows that are prefetched at once */
-#define RING       16u /* addresses of rows that are prefetched; more than GW_COPY_AHEAD */
+#define BLOCK 64u /* narrow rows that are prefetched at once */
+#define RING  16u /* addresses of rows that are prefetched; more than GW_COPY_AHEAD */
 
 static_assert(RING > GW_COPY_AHEAD, "a row's address must stay until the row is copied");
 

@@ -145,8 +145,8 @@ static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta
 	bool of_edges, changes = false;
 	uint32_t type;
 	const char *name;
-	if (array->ndim == 0 || !(of_source ? gw_feature_parse_source : gw_feature_parse)(meta, array->key, &of_edges,
-											    &type, &name))
+	if (array->ndim == 0 ||
+	    !(of_source ? gw_feature_parse_source : gw_feature_parse)(meta, array->key, &of_edges, &type, &name))
 		return GW_OK;
 	gw_status status = check_alike(meta, array);
 	if (status == GW_OK)
@@ -176,6 +176,8 @@ static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta
 					    .row_bytes = row_bytes,
 					    .writable = changes,
 					    .placement = of_edges ? GW_PLACE_EDGES : GW_PLACE_NODES};
+	enum gw_time_unit unit = gw_meta_unit(meta, array->key);
+	tensor->tensor.unit = unit == GW_UNIT_NONE ? NULL : gw_time_unit_text(unit);
 	memcpy(tensor->tensor.shape, array->shape, sizeof(array->shape));
 	tensor->tensor.shape[0] = of_edges ? meta->etypes[type].count : meta->ntypes[type].count;
 	return GW_OK;

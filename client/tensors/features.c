@@ -24,8 +24,7 @@ static gw_status feature_open(struct gw_client *client, const struct gw_client_t
 static gw_status check_type(const struct gw_client *client, bool of_edges, uint32_t type)
 {
 	uint32_t types = of_edges ? client->meta->num_etypes : client->meta->num_ntypes;
-	return type < types ? GW_OK
-			    : gw_fail(GW_RANGE, "%s type %u of %u", of_edges ? "edge" : "node", type, types);
+	return type < types ? GW_OK : gw_fail(GW_RANGE, "%s type %u of %u", of_edges ? "edge" : "node", type, types);
 }
 
 static gw_status find_tensor(struct gw_client *client, bool of_edges, uint32_t type, const char *name,
@@ -81,13 +80,15 @@ gw_status gw_edge_times(struct gw_client *client, uint32_t etype, const char *na
 	if (status != GW_OK)
 		return status;
 	const struct gw_client_tensor *times = feature_named(client, true, etype, name);
-	if (!times && (size_t)snprintf(of_source, sizeof(of_source), "%s" GW_TIME_SOURCE_TAIL, name) < sizeof(of_source))
+	if (!times &&
+	    (size_t)snprintf(of_source, sizeof(of_source), "%s" GW_TIME_SOURCE_TAIL, name) < sizeof(of_source))
 		times = feature_named(client, true, etype, of_source);
 	if (!times && feature_named(client, false, client->etypes[etype].src, name))
-		return gw_fail(GW_NOT_FOUND,
-			       "edge type %s: \"%.64s\" is a feature of the sources, and the parts do not store it beside "
-			       "the edges; \"graphwire partition --time %.64s\" makes parts that do",
-			       client->etypes[etype].name, name, name);
+		return gw_fail(
+			GW_NOT_FOUND,
+			"edge type %s: \"%.64s\" is a feature of the sources, and the parts do not store it with "
+			"the edges; \"graphwire partition --time %.64s\" makes parts that do",
+			client->etypes[etype].name, name, name);
 	*out = times ? &times->tensor : NULL;
 	return GW_OK;
 }

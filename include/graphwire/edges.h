@@ -83,15 +83,19 @@ enum gw_edge_pick {
  * without it, a draw reads the weights of the whole list.
  *
  * time: an int64, int32, float64 or float32 for each edge; NAME.source is the node feature NAME of the edge's source,
- * which parts store beside their edges. Times have no unit here: they are compared as numbers, exactly, with the time
- * of the seed for which a node is expanded. An edge is eligible if its time is not later than the seed's (strict: if it
- * is earlier), and not before the seed's window. At every hop it is the time of the seed that holds. NaN is never
- * eligible. end: a time, of whole numbers or of real ones as `time` is, from which the edge is not valid any more: it
- * is eligible if the seed's time is before its end. NaN is an end that never comes. pick: GW_PICK_UNIFORM draws from
- * the eligible edges as a draw without a rule does from all edges. GW_PICK_LAST takes those with the latest times, as
- * many as the fanout; of equal times those that are later in the list. The order of a list is docs/FORMAT.md's. A
- * fanout of -1 gives all eligible edges. GW_INVALID: a pick or an end without a time. GW_UNSUPPORTED: a time together
- * with a weight.
+ * which parts store for each edge. Times have no unit here: they are compared as numbers, exactly, with the time of the
+ * seed for which a node is expanded. An edge is eligible if its time is not later than the seed's (strict: if it is
+ * earlier), and not before the seed's window. At every hop it is the time of the seed that holds. NaN is never
+ * eligible.
+ *
+ * end: a time, of whole numbers or of real ones as `time` is, from which the edge is not valid any more: it is eligible
+ * if the seed's time is before its end. NaN is an end that never comes.
+ *
+ * pick: GW_PICK_UNIFORM draws from the eligible edges as a draw without a rule does from all edges. GW_PICK_LAST takes
+ * those with the latest times, as many as the fanout; of equal times those that are later in the list, whose order
+ * docs/FORMAT.md has. A fanout of -1 gives all eligible edges.
+ *
+ * GW_INVALID: a pick or an end without a time. GW_UNSUPPORTED: a time together with a weight.
  *
  * mask: for kinds of sampling that do not exist yet; GW_UNSUPPORTED. */
 struct gw_edge_rule {

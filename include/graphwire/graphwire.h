@@ -168,6 +168,8 @@ struct gw_tensor {
 	uint64_t row_bytes;
 	bool writable; /* it is a tensor that changes */
 	enum gw_placement placement;
+	const char *
+		unit; /* times since 1970, in "D", "s", "ms", "us" or "ns", as NumPy names units; NULL: plain numbers */
 };
 
 /* Finds the feature `name` of a type. GW_NOT_FOUND lists the existing features; GW_RANGE: the type does not exist.
@@ -186,9 +188,9 @@ GW_API gw_status gw_edge_tensor(struct gw_client *client, uint32_t etype, const 
 				const struct gw_tensor **out);
 
 /* Finds the times that `name` means for the edges of a type: its feature of this name, or else NAME.source. *out: a
- * tensor whose name gw_edge_rule.time and gw_edge_rule.end take; NULL: the edges have no such times. A tensor of another
- * form than times is found too; a draw by it fails. GW_NOT_FOUND: the sources have the feature, and the parts do not
- * store it beside the edges; GW_RANGE: the type does not exist. */
+ * tensor whose name gw_edge_rule.time and gw_edge_rule.end take; NULL: the edges have no such times. A tensor of
+ * another form than times is found too; a draw by it fails. GW_NOT_FOUND: the sources have the feature, and the parts
+ * do not store it with the edges; GW_RANGE: the type does not exist. */
 GW_API gw_status gw_edge_times(struct gw_client *client, uint32_t etype, const char *name,
 			       const struct gw_tensor **out);
 

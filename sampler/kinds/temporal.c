@@ -1,26 +1,35 @@
 /* The temporal kinds: uniform among the edges that a group may see, and the last of them. The law, exactly:
  *
  * Times, ends and the bounds of groups are compared as keys (core/numbers/time_key.h). An edge is eligible if
- *   from[group] <= key(time) <= until[group], and, if edges have ends, key(end) > until[group]; with strict_ends
- *   key(end) > until[group] + 1.
+ *
+ *   from[group] <= key(time) <= until[group], and
+ *   key(end) > until[group]; with strict_ends key(end) > until[group] + 1; if edges have ends.
+ *
  * NaN is never an eligible time, and it is an end that never comes. The eligible edges of a list, m of them, have ranks
  * 0 to m - 1 in the order of the list.
  *
  * Temporal: the picks are those of gw_pick_in() from a list of m edges, as ranks: the words are those of the instance
  * (key, vertex, group). So at most k edges without replacement, and all of them if m <= k.
+ *
  * Last: the k edges of the greatest times; of equal times those of higher positions. All of them if m <= k. It draws
  * nothing, and replacement does not matter.
+ *
  * Fanout -1: all m edges.
  *
- * Rounds of lists that are sorted by time, which a fence says; the eligible edges are a span of the list, but for ends:
- *   0  at hand: the spans of all lists | the times of short lists | the fence of long ones
- *   1  spans of short lists | blocks of times of long ones
- *   2  spans of long lists
- *   Without ends the lists are narrowed to their spans, and then drawn from as uniform lists are, all at once. With
- * ends, a list asks for those of its span, and the next round scans them. Rounds of other lists: 0  asks for the times
- * of each list, and for its ends 1  scans them
+ * Rounds of lists that are sorted by time, which a fence says. Without ends, the eligible edges are a span of the list:
+ *
+ *   0  at hand: the spans of all lists | asks for the times of short lists | for the fence of long ones
+ *   1  the spans of short lists | asks for blocks of times of long ones
+ *   2  the spans of long lists
+ *
+ * Then the lists are narrowed to their spans, and drawn from as uniform lists are, all at once. With ends, a list asks
+ * for those of its span, and the next round scans them.
+ *
+ * Rounds of other lists:
+ *
+ *   0  asks for the times of each list, and for its ends
+ *   1  scans them
  */
-#include "sampler/columns.h"
 #include "sampler/kinds/temporal_scan.h"
 #include "sampler/kinds/temporal_search.h"
 
@@ -33,7 +42,7 @@ static void leave_empty(struct gw_temporal *t, uint32_t list)
 
 /* ---- lists that are sorted by time ---- */
 
-/* The span is all that the draw may see of a list, but for ends. */
+/* The edges of the span are eligible, except for their ends. */
 static gw_status take_span(struct gw_temporal *t, uint32_t list, const struct gw_temporal_span *span)
 {
 	struct gw_lists *lists = &t->run->lists;

@@ -62,12 +62,10 @@ static inline uint64_t *gw_temporal_slots(const struct gw_temporal *t, uint32_t 
 	return t->positions + t->run->lists.starts[list];
 }
 
-/* Most picks of n eligible edges. */
-static inline uint64_t gw_temporal_count(const struct gw_temporal *t, uint64_t n)
-{
-	struct gw_pick_rule rule = t->draw->rule;
-	rule.replace = rule.replace && !t->last;
-	return gw_pick_count(&rule, n);
-}
+/* How many picks a list has of which n edges are eligible. */
+uint64_t gw_temporal_count(const struct gw_temporal *t, uint64_t n);
+
+/* Fails: `what` of a list does not ascend. GW_PROTOCOL, with the vertex. */
+gw_status gw_temporal_unsorted(const struct gw_temporal *t, uint32_t list, const char *what);
 
 #endif

@@ -5,27 +5,25 @@
  */
 #include "sampler/kinds/temporal_search.h"
 
-#include "sampler/columns.h"
-
 #define INLINE   static inline __attribute__((always_inline))
-#define BLOCK    (1ull << GW_FENCE_SHIFT)
+#define BLOCK    ((uint64_t)GW_FENCE_STEP)
 #define NEAR     8 /* so many times are in one line, or two */
 #define SEARCHES (2 * GW_RUN_MAX)
 
 /* The part of the fence that lies in a list of `degree` edges at position `begin` of its part. */
-struct fence {
+struct list_fence {
 	uint64_t begin, degree, entries;
 };
 
-static struct fence fence_in(uint64_t begin, uint64_t degree)
+static struct list_fence fence_in(uint64_t begin, uint64_t degree)
 {
 	uint64_t first = gw_column_entry(GW_COLUMN_FENCE, begin),
 		 end = gw_column_entry(GW_COLUMN_FENCE, begin + degree);
-	return (struct fence){begin, degree, end - first};
+	return (struct list_fence){begin, degree, end - first};
 }
 
 /* The edges of the list between entry rank - 1 of the fence and entry `rank`. */
-static struct gw_temporal_span fence_block(const struct fence *fence, uint64_t rank)
+static struct gw_temporal_span fence_block(const struct list_fence *fence, uint64_t rank)
 {
 	uint64_t end = (gw_column_entry(GW_COLUMN_FENCE, fence->begin) + rank) * BLOCK - fence->begin;
 	return (struct gw_temporal_span){rank ? end - BLOCK : 0, end < fence->degree ? end : fence->degree};
@@ -34,14 +32,14 @@ static struct gw_temporal_span fence_block(const struct fence *fence, uint64_t r
 /* ---- at hand ---- */
 
 /* How many of the entries from `at` on are at or below the bound: at least low, and at most low + n. */
-struct search {
+struct time_search {
 	const uint8_t *at;
 	uint64_t low, n;
 	int64_t bound;
 };
 
 /* Halves n, whatever the entry says, and takes no branch by it: neither could be predicted. */
-INLINE void search_step(gw_dtype dtype, uint32_t width, struct search *search)
+INLINE void search_step(gw_dtype dtype, uint32_t width, struct time_search *search)
 {
 	uint64_t half = search->n / 2, step = search->n - half;
 	bool below = gw_time_key(dtype, search->at + (search->low + step - 1) * width) <= search->bound;
@@ -50,7 +48,7 @@ INLINE void search_step(gw_dtype dtype, uint32_t width, struct search *search)
 }
 
 /* What the next step reads, or all that the last steps read. */
-INLINE void search_prefetch(uint32_t width, const struct search *search)
+INLINE void search_prefetch(uint32_t width, const struct time_search *search)
 {
 	uint64_t half = search->n / 2, step = search->n - half;
 	const uint8_t *at = search->at + search->low * width;
@@ -60,14 +58,14 @@ INLINE void search_prefetch(uint32_t width, const struct search *search)
 }
 
 /* Those whose numbers are in `open`; it is overwritten. */
-INLINE void search_typed(gw_dtype dtype, uint32_t width, struct search *searches, uint16_t *open, uint32_t count)
+INLINE void search_typed(gw_dtype dtype, uint32_t width, struct time_search *searches, uint16_t *open, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
 		search_prefetch(width, &searches[open[i]]);
 	while (count) {
 		uint32_t left = 0;
 		for (uint32_t i = 0; i < count; i++) {
-			struct search search = searches[open[i]];
+			struct time_search search = searches[open[i]];
 			bool near = search.n <= NEAR;
 			do
 				search_step(dtype, width, &search);
@@ -81,7 +79,7 @@ INLINE void search_typed(gw_dtype dtype, uint32_t width, struct search *searches
 	}
 }
 
-static void search_each(gw_dtype dtype, struct search *searches, uint16_t *open, uint32_t count)
+static void search_each(gw_dtype dtype, struct time_search *searches, uint16_t *open, uint32_t count)
 {
 	switch (dtype) {
 	case GW_INT32:
@@ -99,27 +97,27 @@ static void search_each(gw_dtype dtype, struct search *searches, uint16_t *open,
 }
 
 /* Bounds in lists, and how many times of its list are at or below each. */
-struct bounds {
+struct time_bounds {
 	uint32_t count;
 	uint16_t list[SEARCHES];
-	struct search searches[SEARCHES];
+	struct time_search searches[SEARCHES];
 };
 
-static void bounds_add(struct bounds *bounds, uint32_t list, int64_t bound)
+static void bounds_add(struct time_bounds *bounds, uint32_t list, int64_t bound)
 {
 	bounds->list[bounds->count] = (uint16_t)list;
 	bounds->searches[bounds->count++].bound = bound;
 }
 
 /* Long lists search the fence first: it is small, and stays in the caches. */
-static void bounds_search(const struct gw_temporal *t, struct bounds *bounds)
+static void bounds_search(const struct gw_temporal *t, struct time_bounds *bounds)
 {
 	const struct gw_draw_run *run = t->run;
 	uint16_t open[SEARCHES];
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < bounds->count; i++) {
 		uint32_t list = bounds->list[i];
-		struct search *search = &bounds->searches[i];
+		struct time_search *search = &bounds->searches[i];
 		search->low = 0;
 		search->n = fence_in(gw_draw_position(run, list), run->lists.degrees[list]).entries;
 		search->at = gw_draw_at_hand(t->draw, run, list, GW_COLUMN_FENCE);
@@ -131,9 +129,9 @@ static void bounds_search(const struct gw_temporal *t, struct bounds *bounds)
 	for (uint32_t i = 0; i < bounds->count; i++) {
 		uint32_t list = bounds->list[i];
 		uint64_t degree = run->lists.degrees[list];
-		struct search *search = &bounds->searches[i];
+		struct time_search *search = &bounds->searches[i];
 		struct gw_temporal_span block = {0, degree};
-		const struct fence fence = fence_in(gw_draw_position(run, list), degree);
+		const struct list_fence fence = fence_in(gw_draw_position(run, list), degree);
 		if (degree > BLOCK)
 			block = fence_block(&fence, search->low);
 		search->low = block.low;
@@ -148,7 +146,7 @@ static void bounds_search(const struct gw_temporal *t, struct bounds *bounds)
 void gw_temporal_search(const struct gw_temporal *t, struct gw_temporal_span spans[GW_RUN_MAX])
 {
 	const struct gw_draw_run *run = t->run;
-	struct bounds bounds;
+	struct time_bounds bounds;
 	bounds.count = 0;
 	for (uint32_t i = 0; i < run->lists.n; i++) {
 		const struct gw_time_range range = gw_temporal_ranges_of(t, i).times;
@@ -171,26 +169,20 @@ void gw_temporal_search(const struct gw_temporal *t, struct gw_temporal_span spa
 /* ---- by needs ---- */
 
 /* How many of n sorted keys are before each bound of a range. */
-struct ranks {
+struct time_ranks {
 	uint64_t from, until;
 };
 
-gw_status gw_temporal_unsorted(const struct gw_temporal *t, uint32_t list, const char *what)
-{
-	return gw_column_context(gw_fail(GW_PROTOCOL, "%s of a list that is sorted by time does not ascend", what),
-				 t->draw, GW_COLUMN_TIME, t->run->lists.vertices[list]);
-}
-
 /* from: how many keys are before the range; until: how many are not after it. */
 static gw_status rank_sorted(const struct gw_temporal *t, uint32_t list, enum gw_column column, const void *entries,
-			     uint64_t n, struct ranks *ranks)
+			     uint64_t n, struct time_ranks *ranks)
 {
 	const struct gw_time_range range = gw_temporal_ranges_of(t, list).times;
 	gw_dtype dtype = gw_temporal_dtype(t, column);
 	uint32_t width = gw_dtype_bytes(dtype);
 	int64_t before = INT64_MIN;
 	bool ascends = true;
-	*ranks = (struct ranks){0, 0};
+	*ranks = (struct time_ranks){0, 0};
 	for (uint64_t i = 0; i < n; i++) {
 		int64_t key = gw_time_key(dtype, (const uint8_t *)entries + i * width);
 		ranks->from += key < range.from;
@@ -213,7 +205,7 @@ gw_status gw_temporal_ask_times(struct gw_temporal *t, uint32_t list)
 gw_status gw_temporal_span_of_times(const struct gw_temporal *t, uint32_t list, const void *times,
 				    struct gw_temporal_span *span)
 {
-	struct ranks ranks;
+	struct time_ranks ranks;
 	gw_status status = rank_sorted(t, list, GW_COLUMN_TIME, times, t->run->lists.degrees[list], &ranks);
 	*span = (struct gw_temporal_span){ranks.from, ranks.until};
 	return status;
@@ -222,8 +214,8 @@ gw_status gw_temporal_span_of_times(const struct gw_temporal *t, uint32_t list, 
 gw_status gw_temporal_ask_blocks(struct gw_temporal *t, uint32_t list, const void *entries, bool *none)
 {
 	struct gw_draw_run *run = t->run;
-	const struct fence fence = fence_in(run->lists.begins[list], run->lists.degrees[list]);
-	struct ranks ranks;
+	const struct list_fence fence = fence_in(run->lists.begins[list], run->lists.degrees[list]);
+	struct time_ranks ranks;
 	gw_status status = rank_sorted(t, list, GW_COLUMN_FENCE, entries, fence.entries, &ranks);
 	if (status != GW_OK)
 		return status;
@@ -239,7 +231,7 @@ gw_status gw_temporal_ask_blocks(struct gw_temporal *t, uint32_t list, const voi
 }
 
 /* The ranks in a block, which must begin with its entry of the fence: in the ranks that the fence gave. */
-static gw_status rank_block(const struct gw_temporal *t, uint64_t number, bool first, struct ranks *ranks)
+static gw_status rank_block(const struct gw_temporal *t, uint64_t number, bool first, struct time_ranks *ranks)
 {
 	const struct gw_need *need = &t->run->needs[number];
 	gw_status status = rank_sorted(t, need->list, GW_COLUMN_TIME, t->run->got[number], need->count, ranks);
@@ -257,7 +249,7 @@ gw_status gw_temporal_span_of_blocks(const struct gw_temporal *t, uint64_t need,
 	const struct gw_draw_run *run = t->run;
 	uint32_t list = run->needs[need].list;
 	bool begins = run->counts[list], two = need + 1 < run->need_count && run->needs[need + 1].list == list;
-	struct ranks ranks;
+	struct time_ranks ranks;
 	gw_status status = GW_OK;
 	*span = (struct gw_temporal_span){0, 0};
 	*used = two ? 2 : 1;

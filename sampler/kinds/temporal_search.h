@@ -31,7 +31,4 @@ gw_status gw_temporal_ask_blocks(struct gw_temporal *t, uint32_t list, const voi
 gw_status gw_temporal_span_of_blocks(const struct gw_temporal *t, uint64_t need, struct gw_temporal_span *span,
 				     uint64_t *used);
 
-/* Fails: `what` of a list does not ascend. GW_PROTOCOL, with the vertex. */
-gw_status gw_temporal_unsorted(const struct gw_temporal *t, uint32_t list, const char *what);
-
 #endif

@@ -12,7 +12,6 @@
 
 #include "core/numbers/digest.h"
 #include "core/numbers/rng.h"
-#include "core/numbers/time_key.h"
 #include "protocol/ops.h"
 #include "sampler/picks.h"
 #include "test/support/alloc_fault.h"
@@ -351,73 +350,6 @@ static void groups_draw_the_same_by_every_way(void **state)
 	with_each_client(3, compare_groups);
 }
 
-/* --- Values of groups. --- */
-
-#define SEEDS        40
-#define TIME_DIGESTS (2 * 2 * GROUP_FANOUTS * 2)
-
-static uint64_t expected_times[TIME_DIGESTS];
-static bool has_expected_times;
-
-/* The times of cites: its years, from -20 to 19, or its weights, from 0 to 2. */
-static void compare_times(struct gw_client *client, const struct setup *setup)
-{
-	static const struct gw_edge_rule rules[] = {
-		{.time = "year"},
-		{.time = "year", .pick = GW_PICK_LAST},
-		{.time = "weight"},
-		{.time = "weight", .pick = GW_PICK_LAST},
-	};
-	struct grouped grouped;
-	int64_t first[SEEDS], last[SEEDS];
-	uint64_t digests[TIME_DIGESTS];
-	uint32_t n = 0;
-	(void)setup;
-	make_grouped(&grouped);
-	for (uint32_t i = 0; i < QUESTIONS; i++)
-		grouped.groups[i] = i < 300 ? i % SEEDS : i / 90;
-	for (uint32_t r = 0; r < 4; r++) {
-		const struct gw_edge_columns *columns;
-		must(gw_edge_columns_find(client, FIXTURE_CITES, &rules[r], &columns));
-		for (uint32_t g = 0; g < SEEDS; g++) {
-			const double spread = r < 2 ? 1 : 0.05, at = g * 11 % 44 * spread;
-			const struct gw_time now = {true, {.real = r < 2 ? at - 22 : at}};
-			const struct gw_time begin = {true, {.real = now.value.real - g * spread}};
-			const struct gw_time_range range = gw_time_range_of(r > 1, g % 3 ? NULL : &begin, &now, g % 2);
-			first[g] = range.from;
-			last[g] = range.until;
-		}
-		for (size_t f = 0; f < 2 * group_fanout_count(); f++) {
-			struct hop_ask ask = {
-				.etype = FIXTURE_CITES,
-				.draw = {.rule = {.key = 99, .fanout = group_fanouts[f / 2], .replace = f % 2}},
-				.columns = columns,
-				.frontier = {.nodes = grouped.nodes, .groups = grouped.groups, .n = question_count()},
-			};
-			gw_draw_set(&ask.draw, &columns->sampling);
-			ask.draw.groups = (struct gw_groups){.count = SEEDS, .from = first, .until = last};
-			if (ask.draw.rule.fanout > 1000)
-				ask.frontier.n = 10;
-			digests[n++] = ask_digest(client, &ask);
-		}
-	}
-	assert_true(n <= TIME_DIGESTS);
-	for (uint32_t i = 0; has_expected_times && i < n; i++) {
-		if (digests[i] != expected_times[i])
-			fail_msg("draw %u by time by %s, neighbours %d: other bytes", i, gw_part_transport(client, 0),
-				 (int)client->neighbours);
-	}
-	memcpy(expected_times, digests, n * sizeof(*digests));
-	has_expected_times = true;
-}
-
-static void times_draw_the_same_by_every_way(void **state)
-{
-	(void)state;
-	with_each_client(1, compare_times);
-	with_each_client(3, compare_times);
-}
-
 /* Walkers at one node choose for themselves. */
 static void check_walkers(struct gw_client *client, const struct setup *setup)
 {
@@ -503,7 +435,6 @@ static void no_kind_needs_the_servers_code(void **state)
 				compare_everything(client, &setup);
 			let_servers_sample(&setup, never);
 			compare_everything(client, &setup);
-			compare_times(client, &setup);
 			let_servers_sample(&setup, truth);
 			gw_client_close(client);
 		}
@@ -634,13 +565,9 @@ static int try_kind(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_way_draws_the_same),
-		cmocka_unit_test(groups_draw_the_same_by_every_way),
-		cmocka_unit_test(walkers_choose_for_themselves),
-		cmocka_unit_test(times_draw_the_same_by_every_way),
-		cmocka_unit_test(groups_past_the_table_are_refused),
-		cmocka_unit_test(no_kind_needs_the_servers_code),
-		cmocka_unit_test(out_lists_by_weight_are_refused),
+		cmocka_unit_test(every_way_draws_the_same),       cmocka_unit_test(groups_draw_the_same_by_every_way),
+		cmocka_unit_test(walkers_choose_for_themselves),  cmocka_unit_test(groups_past_the_table_are_refused),
+		cmocka_unit_test(no_kind_needs_the_servers_code), cmocka_unit_test(out_lists_by_weight_are_refused),
 		cmocka_unit_test(short_memory_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, try_kind, NULL);

@@ -67,7 +67,7 @@ def test_numbers_of_every_library(graph):
     (np.array([5, 2**63], np.uint64), ValueError, "times: the value at position 1 is above int64"),
     ([5, 2**63], ValueError, "times: 9223372036854775808 at position 1 is no int64"),
     ([2**70, 5], ValueError, "times: 1180591620717411303424 at position 0 is no int64"),
-    ([2**53 + 1, 0.5], ValueError, "times: 9007199254740993 at position 0 is not exact beside fractions"),
+    ([2**53 + 1, 0.5], ValueError, "times: 9007199254740993 at position 0 is not exact as a float64"),
     ([True, False], TypeError, "times: numbers or dates, not True at position 0"),
     (np.array([True, False]), TypeError, "times: numbers or dates, not bool"),
     (torch.tensor([True, False]), TypeError, "times: numbers or dates, not bool"),
@@ -81,8 +81,9 @@ def test_numbers_of_every_library(graph):
     ([1, 2, 3], ValueError, "times: 3 for 2 seeds: give one for each, or one for all"),
     ([1], ValueError, "times: 1 for 2 seeds"),
     (np.zeros((2, 1)), ValueError, "times: one dimension, not 2"),
+    (np.ma.masked_array([1, 2], [0, 1]), ValueError, "times: a masked array has places without a value"),
     ({"b": [1, 2]}, TypeError, "times: the seeds are of one type"),
-    (np.array(["2020", "2021"], "M8[s]"), ValueError, "times: the times of the graph have no unit"),
+    (np.array(["2020", "2021"], "M8[s]"), ValueError, "times: not all times of the graph have a unit"),
     (np.array(["2020", "NaT"], "M8[s]"), ValueError, "times: the value at position 1 is NaT"),
     (np.array([1, 2], "m8[s]"), TypeError, "times: numbers or dates, not durations"),
     ([datetime.timedelta(1)] * 2, TypeError, "times: numbers or dates, not durations"),
@@ -196,7 +197,7 @@ def test_windows(graph):
             (0.5, ValueError, "window: the times are whole numbers, and 0.5 is not"),
             ([1, 2, 3], ValueError, "window: 3 for 2 seeds"),
             (np.datetime64("2020"), TypeError, "window: a number or a duration, not a date"),
-            (np.timedelta64(5, "s"), ValueError, "window: the times of the graph have no unit")):
+            (np.timedelta64(5, "s"), ValueError, "window: not all times of the graph have a unit")):
         with pytest.raises(error, match=f"^{re.escape(told)}"):
             seen(graph, [3, 4], window=given)
 
@@ -214,7 +215,7 @@ def test_windows(graph):
     ({"time": "t", "times": 3, "strict": "yes"}, TypeError, "strict is True or False"),
     ({"time": "none", "times": 3}, graphwire.NotFoundError, "time: no edge type has a feature 'none'; a:q:a has "),
     ({"time": "w", "times": 3}, graphwire.NotFoundError,
-     'time: edge type a:r:b: "w" is a feature of the sources, and the parts do not store it beside the edges; '
+     'time: edge type a:r:b: "w" is a feature of the sources, and the parts do not store it with the edges; '
      '"graphwire partition --time w" makes parts that do'),
     ({"time": {"s": "k"}, "times": 3}, graphwire.NotFoundError, 'time: edge type b:s:b: "k" is a feature of the sour'),
     ({"time": {"s": "t"}, "times": 3}, graphwire.NotFoundError, "time: edge type b:s:b has no feature 't'"),
@@ -256,5 +257,35 @@ def test_names_of_times(graph):
     assert len(list(graphwire.NodeLoader(graph, [], [2], ntype="b", time="t", times=[]))) == 0
 
 
-def test_no_unit_stands_in_for_another():
+def test_units_of_the_graph(tmp_path):
+    """Dates become numbers of the columns' unit, seeds' own times too; columns of two units are refused by name."""
+    def moments(*seconds, unit):
+        return np.array([f"1970-01-01T00:00:{one:02}" for one in seconds], f"M8[{unit}]")
+
+    path = graphwire.partition_graph(
+        {("a", "r", "b"): ([0, 1, 2], [0, 0, 0]), ("b", "s", "b"): ([0, 0], [0, 0]), ("a", "q", "a"): ([0], [1])},
+        "g", 1, tmp_path / "g", method="random", time=["a:r:b:t", "b:s:b:t", "a:q:a:u"],
+        node_features={"a": {"u": moments(1, 2, 3, unit="s")}, "b": {"t": moments(2, unit="ns"), "n": [5]}},
+        edge_features={("a", "r", "b"): {"t": moments(1, 2, 3, unit="ms"), "n": [1, 2, 3]},
+                       ("b", "s", "b"): {"t": moments(1, 5, unit="s")}})
+    with graphwire.open(path, numpy=True) as graph:
+        def count(given, time, **options):
+            return graphwire.sample(graph, [0], [-1], ntype="b", time=time, times=given, **options).blocks[0]
+
+        for given in (moments(2, unit="s"), moments(2, unit="ns"), 2000, [datetime.datetime(1970, 1, 1, 0, 0, 2)]):
+            assert count(given, {"r": "t"})["r"].num_edges == 2
+            assert count(given, {"r": "t"}, window=np.timedelta64(0, "s"))["r"].num_edges == 1
+            assert graph.neighbours([0], "r", time="t", times=given).edge_ids.tolist() == [0, 1]
+        assert len(graph.neighbours([1], "q", time="u", times=moments(1, unit="ns"))) == 1
+        assert len(graph.neighbours([1], "q", time="u", times=np.array([999], "M8[ms]") + 1)) == 1
+        assert count(None, {"r": "t"})["r"].num_edges == 2, "2 s in ns are 2000 ms"
+        with pytest.raises(graphwire.InvalidError, match=r"time: a:r:b has 't' in ms, and b:s:b has 't' in s: "):
+            count(2000, "t")
+        with pytest.raises(graphwire.InvalidError, match=r"times: .* no whole number of s, the unit"):
+            count(np.array([1500], "M8[ms]"), {"s": "t"})
+        with pytest.raises(graphwire.InvalidError, match="not all times of the graph have a unit: give plain numbers"):
+            count(moments(2, unit="s"), {"r": "n"})
+        with pytest.raises(graphwire.InvalidError, match=r"a:r:b has 't' in ms, and a has 'u' in s"):
+            graphwire.EdgeLoader(graph, [0], [2], etype="r", negatives=1, negative_end="src", time={"r": "t"},
+                                 exist_time="u")
     assert set(times.UNITS) == set(SECONDS)

@@ -140,7 +140,7 @@ def test_every_draw_of_links(opened):
         times = {etype: random.integers(-8, 35, 5) for etype in some}
         each, end = int(random.integers(3)), str(random.choice(["src", "dst"]))
         loader = graphwire.EdgeLoader(opened, seeds, fanouts, time="t", times=times, negatives=each, negative_end=end,
-                                      batch_size=10, seed=turn, **options)
+                                      batch_size=10, seed=turn, exist_time=False, **options)
         batch = next(iter(loader))
         until = [np.concatenate([times[etype], times[etype], np.repeat(times[etype], each)]) for etype in some]
         law.check(batch, fanouts, np.concatenate(until).tolist(), None, options["strict"], options["replace"],
@@ -154,6 +154,45 @@ def test_every_draw_of_links(opened):
                 groups = batch.groups[ntype][rows[etype].ravel()]
                 assert groups.tolist() == list(range(first, first + len(groups)))
                 first += len(groups)
+
+
+def test_negatives_exist_at_the_times_of_their_edges(opened):
+    """Without a word: the nodes with the edges' name of times, and a type without it is refused by name."""
+    random = np.random.default_rng(4)
+    here = {one.type for one in opened.features if one.name == "t" and not one.of_edges}
+    index = {ntype for ntype in here if any(opened.ends(etype)[0] == ntype for etype in opened.etypes)}
+    for etype, end in itertools.product(opened.etypes, ("src", "dst")):
+        ntype, count = opened.ends(etype)[end == "dst"], opened.num_edges(etype)
+        if not count:
+            continue
+        options = dict(etype=etype, negatives=5, negative_end=end, batch_size=30)
+        if ntype not in here:
+            with pytest.raises(graphwire.InvalidError, match=f"negatives: {ntype} has no feature 't', so that"):
+                graphwire.EdgeLoader(opened, [0], [2], time="t", times=3, **options)
+            with pytest.raises(graphwire.NotFoundError, match=f"{ntype} has no feature|and not of {ntype}"):
+                graphwire.EdgeLoader(opened, [0], [2], times=3, exist_time="t", **options)
+            continue
+        born = opened.feature("t", ntype)[:]
+        times = random.choice(born, 30)
+        try:
+            loaders = [graphwire.EdgeLoader(opened, random.integers(0, count, 30), [2], times=times, **options, **more)
+                       for more in ({"time": "t"}, {"exist_time": "t"}, {"time": "t", "strict": True},
+                                    {"time": "t", "exist_time": False})]
+        except graphwire.GraphwireError as error:  # the lists are not sorted by time, and nothing is indexed
+            assert error.status == "GW_UNSUPPORTED" and "graphwire partition --time t" in str(error)
+            continue
+        later = []
+        for loader in loaders:
+            batch = next(iter(loader))
+            drawn = batch.nodes[ntype][batch.negative_rows]
+            assert np.array_equal(batch.seed_times, times) and drawn.shape == (30, 5)
+            later.append(int((born[drawn] > times[:, None]).sum()))
+        assert later[:3] == [0, 0, 0] and (later[3] > 0 or (born[:, None] <= times).all()) and index
+        assert graphwire.EdgeLoader(opened, [0], [2], time="t", times=3, negative_ids=[0], **options)
+    with pytest.raises(graphwire.InvalidError, match="exist_time needs times="):
+        graphwire.EdgeLoader(opened, [0], [2], etype="buys", negatives=1, exist_time="t")
+    with pytest.raises(TypeError, match="exist_time: the name of a node feature, or False, not True"):
+        graphwire.EdgeLoader(opened, [0], [2], etype="buys", negatives=1, times=2, exist_time=True)
 
 
 def test_one_hop(opened):
@@ -216,7 +255,7 @@ def epochs(graph):
             times={"item": np.arange(COUNTS["item"]), "user": range(20)}, **options)])
     for etype in (etype for etype in graph.etypes if graph.num_edges(etype)):
         found.append([batch.digest() for batch in graphwire.EdgeLoader(
-            graph, {etype: None}, [3, -1], time="t", times=17, batch_size=60, negatives=1)])
+            graph, {etype: None}, [3, -1], time="t", times=17, batch_size=60, negatives=1, exist_time=False)])
     return found
 
 
@@ -366,7 +405,8 @@ def test_to_pyg(opened, made, frontier):
             assert law.times[name] is None or all(law.times[name][edge] <= until[at]
                                                   for edge, at in zip(store.e_id.tolist(), group.tolist()))
         etype = next(etype for etype in graph.etypes if graph.num_edges(etype))
-        links = next(iter(graphwire.EdgeLoader(graph, [2, 2], [3], etype=etype, times=[6, 30], negatives=1, **options)))
+        links = next(iter(graphwire.EdgeLoader(graph, [2, 2], [3], etype=etype, times=[6, 30], negatives=1,
+                                                exist_time=False, **options)))
         data = links.to_pyg()
         assert data[tuple(etype.split(":"))].edge_label_time.tolist() == [6, 30]
         assert all("batch" in data[ntype] for ntype in graph.ntypes)

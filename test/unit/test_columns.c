@@ -122,13 +122,18 @@ static void columns_have_keys(void **state)
 	sorted.order = by_source.order = GW_ORDER_TIME_SRC;
 	strcpy(sorted.time_name, "t");
 	strcpy(by_source.time_name, "t.source");
-	const struct gw_graph_meta sorted_meta = {.ntypes = ntypes, .etypes = &sorted},
-				   by_source_meta = {.ntypes = ntypes, .etypes = &by_source};
+	const struct gw_graph_meta sorted_meta = {.ntypes = ntypes, .etypes = &sorted, .minor = GW_FORMAT_MINOR_TIMES},
+				   by_source_meta = {
+					   .ntypes = ntypes, .etypes = &by_source, .minor = GW_FORMAT_MINOR_TIMES};
 	struct gw_column_names names = names_of(&rule), sources = names_of(&of_source);
 	char key[GW_COLUMN_KEY_MAX], text[GW_COLUMN_NAMES_TEXT], advice[GW_COLUMN_ADVICE];
 	assert_null(gw_column_key(&names, GW_COLUMN_FENCE, key)); /* the lists are not sorted */
 	names.meta = sources.meta = &sorted_meta;
 	assert_null(gw_column_key(&sources, GW_COLUMN_FENCE, key)); /* not by this time */
+	const struct gw_graph_meta older = {.ntypes = ntypes, .etypes = &sorted, .minor = GW_FORMAT_MINOR_TIMES - 1};
+	names.meta = &older;
+	assert_null(gw_column_key(&names, GW_COLUMN_FENCE, key)); /* a feature with a fence's name */
+	names.meta = &sorted_meta;
 	sources.meta = &by_source_meta;
 	for (uint32_t c = 0; c < GW_COLUMN_COUNT; c++) {
 		const char *found = gw_column_key(&names, c, key);

@@ -102,7 +102,9 @@ static gw_status times_open(struct gw_import *im, const struct gw_import_word *w
 	if (status != GW_OK)
 		return status;
 	if (array->npy.ndim != 1 || array->npy.dtype != GW_INT64)
-		return gw_fail(GW_FORMAT, "%s: times are int64, one for each edge", parts.value);
+		return gw_fail(GW_FORMAT,
+			       "%s: times are int64, one for each edge; others are features: --edge-feature and --time",
+			       parts.value);
 	if (array->npy.shape[0] != set->rows)
 		return gw_fail(GW_FORMAT, "%s: %llu times, but there are %llu input edges", parts.value,
 			       (unsigned long long)array->npy.shape[0], (unsigned long long)set->rows);

@@ -74,7 +74,7 @@ class _Argument:
         at = _first(np.array([not (np.isnat(one) or found.astype(one.dtype) == one)
                               for one, found in zip(moments, array)]))
         if at is not None:
-            raise checks.invalid(f"{self.what}: {moments[at]} at position {at} is too large beside the others")
+            raise checks.invalid(f"{self.what}: {moments[at]} at position {at} is too large for the unit of the others")
         return array
 
     def _items(self, items: Sequence[Any]) -> np.ndarray:
@@ -97,7 +97,7 @@ class _Argument:
         array = np.array(items, np.float64)
         for at, one in enumerate(items if any(whole) else ()):
             if isinstance(one, (int, np.integer)) and int(array[at]) != int(one):
-                raise checks.invalid(f"{self.what}: {one} at position {at} is not exact beside fractions")
+                raise checks.invalid(f"{self.what}: {one} at position {at} is not exact as a float64")
         return array
 
     def array(self, given: Times) -> np.ndarray:
@@ -105,6 +105,8 @@ class _Argument:
         if hasattr(given, "detach"):
             given = given.detach().cpu()
             given = (given.double() if given.is_floating_point() else given).numpy()
+        if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+            raise checks.invalid(f"{self.what}: a masked array has places without a value")
         array = self._items(given) if isinstance(given, (list, tuple)) else np.asarray(given)
         if array.dtype.kind == "O":
             array = self._items(array.ravel().tolist()).reshape(array.shape)
@@ -128,7 +130,7 @@ class _Argument:
 def _in_unit(what: str, array: np.ndarray, unit: str | None) -> np.ndarray:
     """Dates or durations as int64 numbers of a unit."""
     if unit is None:
-        raise checks.invalid(f"{what}: the times of the graph have no unit: give plain numbers")
+        raise checks.invalid(f"{what}: not all times of the graph have a unit: give plain numbers")
     name, count = np.datetime_data(array.dtype)
     if name in ("Y", "M"):  # as dates only, which are exact days
         if array.dtype.kind == "m":
@@ -185,7 +187,7 @@ def as_real(what: str, array: np.ndarray) -> np.ndarray:
     real = array.astype(np.float64)
     at = _first((real >= 2.0**63) | (np.where(real >= 2.0**63, 0, real).astype(np.int64) != array))
     if at is not None:
-        raise checks.invalid(f"{what}: {array[at]} at position {at} is not exact beside fractions")
+        raise checks.invalid(f"{what}: {array[at]} at position {at} is not exact as a float64")
     return real
 
 

@@ -237,9 +237,9 @@ def _in_microseconds(column: Any, name: str, where: Where) -> np.ndarray:
     wrong = (units > most) | (units < -most) | (units % divisor != 0)
     if wrong.any():
         row = int(np.argmax(wrong))
-        advice = ": round it" if units[row] % divisor else ""
         raise ValueError(f"{where(row)}: column {name} is {units[row]} as {column.type}, which is no number of "
-                         f"microseconds in 64 bits{advice}")
+                         "microseconds in 64 bits: name it in features=[…], which keep their unit, and in time= of "
+                         "partition_graph")
     return units * times if divisor == 1 else units // divisor
 
 
@@ -252,7 +252,8 @@ def times(column: Any, name: str, where: Where) -> np.ndarray:
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         return np.ascontiguousarray(_in_microseconds(column, name, where)).view("<M8[us]")
     if not pa.types.is_integer(column.type):
-        raise TypeError(f"{where(0)}: column {name}: times are integers, timestamps or dates, not {column.type}")
+        raise TypeError(f"{where(0)}: column {name}: times are integers, timestamps or dates, not {column.type}: name "
+                        "other numbers in features=[…], and in time= of partition_graph")
     return narrow.exactly(column.to_numpy(zero_copy_only=False), np.int64, _beyond(name, where, "times"))
 
 

@@ -495,7 +495,7 @@ class EdgeLoader(Loader):
 
     seeds: ids of edges (integers, or a mask of all edges of etype); None: every edge. For several edge types,
         {edge type: ids, or None}: all types are ordered together, so a batch may have no seeds of some types. Each
-        option from `negatives` to `reverse_ids` is then one value for all types, or {edge type: value}.
+        option from `negatives` to `exist_end` is then one value for all types, or {edge type: value}.
     etype: the seeds' edge type; may be left out if the graph has only one.
     negatives: the number of negatives for each edge. A negative is the edge with one end drawn again, uniformly from
         the nodes of the end's type.
@@ -509,13 +509,18 @@ class EdgeLoader(Loader):
     reverse_ids: [edges of etype], ids of edges of reverse_etype. These edges are excluded as the reverses, instead of
         all edges between the swapped ends. Edge reverse_ids[i] must lead from edge i's destination to its source.
         reverse_etype may be left out if the graph has one edge type.
+    exist_time: a node feature of the drawn end's type: the negatives of an edge are drawn uniformly from the nodes that
+        exist at its time, those whose feature is not later, also with `strict`. None: with `time`, the node feature of
+        that name, which the type must have; without `time`, and with negative_ids, all nodes. False: all nodes. The
+        graph needs an index (`partition --time NAME`).
+    exist_end: a node feature, from which time on a node does not exist any more.
     ends: seeds by their ends: (sources, destinations), or an array [2, n], of the graph's ids of nodes; or {edge type:
         such}. The seeds need not be edges of the graph, as validation links are not. `seeds`, and those of a batch, are
         then places in `ends`, 0 to n - 1. Such seeds have no labels, and only "ends", "reverse" and reverse_etype can
         exclude edges. Graph.ids_of gives the graph's ids of original ids.
     labels: names of features of the seed edges, or {edge type: names}.
     times: one for each edge, the time of its ends and of its negatives. None: the edges have the feature `time`
-        themselves. With `ends`, times are needed.
+        themselves. With `ends`, times are needed. With exist_time, seeds may have times without `time`.
 
     The other arguments are NodeLoader's. Edge i of a batch leads from row src_rows[i] of its source type to row
     dst_rows[i] of its destination type.
@@ -534,7 +539,9 @@ class EdgeLoader(Loader):
                  no_true_edges: bool | Mapping[Etype, bool] = False,
                  exclude: Sequence[str] | Mapping[Etype, Sequence[str]] = (),
                  reverse_etype: Etype | Mapping[Etype, Etype] | None = None,
-                 reverse_ids: Ids | Mapping[Etype, Ids] | None = None, ends: Any = None, features: Names = None,
+                 reverse_ids: Ids | Mapping[Etype, Ids] | None = None,
+                 exist_time: str | bool | Mapping[Etype, Any] | None = None,
+                 exist_end: str | Mapping[Etype, Any] | None = None, ends: Any = None, features: Names = None,
                  labels: Names = None, edge_features: Names = None, replace: bool = False, weight: Weight = None,
                  time: Time = None, times: Times = None, window: Times = None, pick: str = "uniform",
                  strict: bool = False, end: Time = None, disjoint: bool = False, frontier: str = "all",
@@ -543,7 +550,8 @@ class EdgeLoader(Loader):
                  last: str | None = None, depth: int = 4, device: Any = None):
         edges = EdgeSeeds(graph, seeds, etype, negatives=negatives, negative_end=negative_end,
                           negative_ids=negative_ids, no_true_edges=no_true_edges, exclude=exclude,
-                          reverse_etype=reverse_etype, reverse_ids=reverse_ids, ends=ends)
+                          reverse_etype=reverse_etype, reverse_ids=reverse_ids, exist_time=exist_time,
+                          exist_end=exist_end, ends=ends)
         spec = Spec(graph, fanouts, nodes=None, features=features, labels=labels, edge_features=edge_features,
                     replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
                     frontier=frontier, index_dtype=index_dtype, edges=edges, held_out=held_out)
