@@ -105,10 +105,3 @@ class SeedTimes:
             raise ValueError(f"{argument}: {len(found)} times for {count} seeds, which have one each")
         self.numbers = found
         self.given = given if isinstance(given, torch.Tensor) and given.dim() else found
-
-
-def check_negatives(time: Times | None) -> None:
-    """Raises NotImplementedError for negatives of links with times."""
-    if time is not None:
-        raise NotImplementedError("neg_sampling with time_attr: graphwire.pyg does not draw negatives among the nodes "
-                                  "that exist at a time")
