@@ -27,7 +27,7 @@ Range = tuple[Any, Any]  # the first and the last time, as Python's numbers
 
 
 def _range_of(arrays: Sequence[np.ndarray]) -> Range | None:
-    """The range of finite times; None: there are none."""
+    """The range of finite times; None: no time is finite."""
     finite = [some[np.isfinite(some)] for some in arrays]
     ends = [(some.min().item(), some.max().item()) for some in finite if len(some)]
     return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
