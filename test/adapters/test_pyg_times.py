@@ -267,6 +267,17 @@ def test_the_place_of_times():
     assert sorted(batch["a"].n_id.tolist()) == list(range(9))
 
 
+def test_the_place_of_times_of_stores():
+    """An attribute of the FeatureStore is of nodes, also if edges have a feature of its name."""
+    data = small_types()
+    data["a", "r", "b"].time = torch.full((70,), 99)
+    with from_pyg(data, time="time.source") as graph:
+        given = stores(graph, {"a": ["x", "time"], "b": "x"})
+        (batch,) = NeighborLoader(given, [-1], "b", torch.full((12,), 4), time_attr="time", batch_size=12)
+        ends = data["a", "r", "b"].edge_index
+        assert batch["a", "r", "b"].num_edges == int((data["a"].time[ends[0]] <= 4).sum()) > 0
+
+
 def test_errors():
     data, types = small(), small_types()
     zeros, of_links = torch.zeros(30, dtype=torch.long), torch.zeros(150)
@@ -352,6 +363,27 @@ def test_a_new_loader_draws_by_the_times_of_now():
     loaders.append(NeighborLoader(data, [-1], batch_size=30, time_attr="time", input_time=torch.full((30,), 4)))
     counts = [next(iter(loader)).edge_index.shape[1] for loader in loaders]
     assert counts[0] > 0 and counts[1] == 0
+
+
+def test_dates():
+    """Dates of seeds are converted to the unit of the graph's times, exactly or not at all."""
+    data = small_types()
+    del data["a"].time
+    days = np.arange(20).astype("datetime64[D]")
+    with from_pyg(data, node_features={"a": {"time": days}}, time="time") as graph:
+        plain = NeighborLoader(graph, [-1], ("b", [2, 5]), torch.tensor([7, 11]), time_attr="time", batch_size=2)
+        dates = np.array(["1970-01-08", "1970-01-12"], "datetime64[s]")
+        dated = NeighborLoader(graph, [-1], ("b", [2, 5]), dates, time_attr="time", batch_size=2)
+        for mine, other in zip(dated, plain):
+            assert mine["b"].seed_time.tolist() == [7, 11] and torch.equal(mine["a"].n_id, other["a"].n_id)
+            assert len(mine["a"].n_id) and (mine["a"].time <= mine["b"].seed_time[mine["a"].batch]).all()
+        with pytest.raises(ValueError, match=r"input_time.*no whole number of D"):
+            NeighborLoader(graph, [-1], ("b", [2]), dates[:1] + np.timedelta64(1, "h"), time_attr="time")
+        (own,) = NeighborLoader(graph, [-1, -1], "a", time_attr="time", batch_size=20)
+        assert (own["a"].time <= own["a"].batch)[20:].all() and own["a"].num_nodes > 20
+    data["a"].time = days
+    with pytest.raises(TypeError, match=r"time_attr: time of a.*datetime64"):
+        NeighborLoader(data, [-1], "a", time_attr="time")
 
 
 def test_a_script_of_relbench():
