@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
+#include "core/memory/arena.h"
 #include "core/memory/vec.h"
 #include "core/numbers/rng.h"
 #include "core/system/clock.h"
@@ -38,7 +39,8 @@ struct sample_groups {
 	uint64_t seed_count;
 	int64_t *seeds;   /* [BATCHES][seed_count] */
 	uint32_t *groups; /* [seed_count] */
-	/* Times of the edges, their fence, and what the groups see. */
+	struct gw_arena *arena;
+	/* Times of the edges and their fence, in the arena, and what the groups see. */
 	int64_t *times, *fence, *from, *until;
 	struct gw_columns columns;
 	/* The edges of the batches, and the bare table. */
@@ -73,16 +75,36 @@ static void make_times(struct sample_groups *g)
 	g->columns.at[GW_COLUMN_FENCE] = g->fence;
 }
 
+/* On the pages that a part has. */
+static gw_status allocate_times(struct sample_groups *g)
+{
+	const struct gw_arena_options pages = {.name = "bench-times", .numa = GW_NUMA_SPREAD, .shareable = true};
+	uint64_t edges = g->graph->edges * sizeof(*g->times),
+		 keys = gw_fence_entries(g->graph->edges) * sizeof(*g->fence);
+	uint64_t times = 0, fence = 0;
+	gw_status status = gw_arena_create(edges + keys + 2 * GW_ARENA_ALIGN, &pages, &g->arena);
+	if (status == GW_OK)
+		status = gw_arena_take(g->arena, edges, GW_ARENA_ALIGN, &times);
+	if (status == GW_OK)
+		status = gw_arena_take(g->arena, keys, GW_ARENA_ALIGN, &fence);
+	if (status != GW_OK)
+		return status;
+	g->times = (int64_t *)(void *)(gw_arena_base(g->arena) + times);
+	g->fence = (int64_t *)(void *)(gw_arena_base(g->arena) + fence);
+	return GW_OK;
+}
+
 static gw_status groups_begin(struct sample_groups *g)
 {
 	g->seeds = gw_malloc(BATCHES * g->seed_count * sizeof(*g->seeds));
 	g->groups = gw_malloc(g->seed_count * sizeof(*g->groups));
 	g->from = gw_malloc(g->seed_count * sizeof(*g->from));
 	g->until = gw_malloc(g->seed_count * sizeof(*g->until));
-	g->times = gw_malloc((g->graph->edges + 1) * sizeof(*g->times));
-	g->fence = gw_malloc((g->graph->edges / FENCE_STEP + 1) * sizeof(*g->fence));
-	if (!g->seeds || !g->groups || !g->from || !g->until || !g->times || !g->fence)
+	if (!g->seeds || !g->groups || !g->from || !g->until)
 		return GW_NO_MEMORY;
+	gw_status status = allocate_times(g);
+	if (status != GW_OK)
+		return status;
 	for (uint64_t i = 0; i < BATCHES * g->seed_count; i++)
 		g->seeds[i] = (int64_t)(gw_mix64(i) % g->graph->nodes);
 	for (uint64_t i = 0; i < g->seed_count; i++) {
@@ -91,7 +113,7 @@ static gw_status groups_begin(struct sample_groups *g)
 		g->until[i] = (int64_t)(TIMES / 2 + gw_mix64(i) % (TIMES / 2));
 	}
 	make_times(g);
-	gw_status status = gw_blocks_create(&g->graph->meta, &g->blocks);
+	status = gw_blocks_create(&g->graph->meta, &g->blocks);
 	return status != GW_OK ? status : gw_relabel_create(&g->graph->meta, UINT64_MAX, &g->relabel);
 }
 
@@ -103,8 +125,7 @@ static void groups_end(struct sample_groups *g)
 	gw_free(g->groups);
 	gw_free(g->from);
 	gw_free(g->until);
-	gw_free(g->times);
-	gw_free(g->fence);
+	gw_arena_destroy(g->arena);
 	gw_vec_free(&g->table);
 	for (uint32_t i = 0; i < BATCHES; i++)
 		gw_vec_free(&g->picks[i]);

@@ -76,6 +76,16 @@ static gw_status take_override(void *input, char *text)
 	return parse_fanouts(equals + 1, &override->fanouts);
 }
 
+static gw_status epoch_take_at(void *input, char *text)
+{
+	return gw_epoch_number_parse(text, &((struct epoch_command *)input)->plan.times.at);
+}
+
+static gw_status epoch_take_window(void *input, char *text)
+{
+	return gw_epoch_number_parse(text, &((struct epoch_command *)input)->plan.times.window);
+}
+
 static gw_status epoch_take_servers(void *input, char *text)
 {
 	struct epoch_command *c = input;
@@ -121,6 +131,9 @@ static gw_status epoch_check_command(void *input)
 	if (!c->plan.edges && (c->plan.no_true_edges || c->plan.keep_edges))
 		return gw_fail(GW_INVALID, "--%s is for seeds that are edges: --edges is missing",
 			       c->plan.no_true_edges ? "no-true-edges" : "keep-edges");
+	gw_status status = gw_epoch_times_check(&c->plan.times);
+	if (status != GW_OK)
+		return status;
 	for (uint32_t i = 0; i < c->plan.override_count; i++) {
 		const struct gw_epoch_override *override = &c->plan.overrides[i];
 		if (override->fanouts.hops != c->plan.fanouts.hops)
@@ -130,6 +143,8 @@ static gw_status epoch_check_command(void *input)
 	}
 	return GW_OK;
 }
+
+static const char *const picks[] = {"uniform", "last", NULL}; /* in the order of enum gw_edge_pick */
 
 #define C struct epoch_command
 static const struct gw_option table[] = {
@@ -162,6 +177,18 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CALL(epoch_take_fanouts)},
 	{"fanout", "ETYPE=N,N,...", "fanouts of one edge type; may be repeated", 1, GW_OPTION_CALL(take_override)},
 	{"replace", NULL, "sample with replacement", 1, GW_OPTION_FLAG(C, plan.replace)},
+	{"time", "NAME", "draw edges by these times, of edges or of their sources: a seed sees those up to its own", 1,
+	 GW_OPTION_TEXT(C, plan.times.time)},
+	{"at", "T", "the time of all seeds (default: their own feature --time)", 1, GW_OPTION_CALL(epoch_take_at)},
+	{"times", "FILE.npy", "the time of each seed, in the order of their ids", 1,
+	 GW_OPTION_TEXT(C, plan.times.file)},
+	{"window", "W", "only edges from W before the seed's time on", 1, GW_OPTION_CALL(epoch_take_window)},
+	{"pick", "uniform|last", "draw uniformly from these edges, or take the last ones", 1,
+	 GW_OPTION_CHOICE(C, plan.times.pick, picks)},
+	{"strict", NULL, "only edges before the seed's time", 1, GW_OPTION_FLAG(C, plan.times.strict)},
+	{"end", "NAME", "the times from which edges are not valid any more", 1, GW_OPTION_TEXT(C, plan.times.end)},
+	{"disjoint", NULL, "each seed has nodes of its own, as always with --time", 1,
+	 GW_OPTION_FLAG(C, plan.disjoint)},
 	{"batch-size", "N", "seeds of a mini-batch (default 1000)", 2,
 	 GW_OPTION_NUMBER(C, plan.batch_size, 1, 1u << 24)},
 	{"steps", "N", "stop after so many mini-batches (default: the whole epoch)", 2,
@@ -397,7 +424,9 @@ int gw_tool_epoch(int argc, char **argv)
 		       "                  --servers 127.0.0.1:30050,127.0.0.1:30051\n"
 		       "  graphwire epoch --part-config parts/ --fanouts 5,5 \\\n"
 		       "                  --fanout depends=15,10 --json\n"
-		       "  graphwire epoch --part-config parts/ --edges depends --negatives 4",
+		       "  graphwire epoch --part-config parts/ --edges depends --negatives 4\n"
+		       "  graphwire epoch --part-config parts/ --time when --at 1288000000 \\\n"
+		       "                  --window 86400 --pick last",
 		.check = epoch_check_command,
 	};
 	struct epoch_command command = {

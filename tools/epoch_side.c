@@ -1,7 +1,7 @@
 /* One client's side of an epoch.
  *
  *   client -> type of the seeds, nodes or edges -> fanouts of every hop and edge type -> tensors to fetch
- *          -> seeds from the mask -> loader
+ *          -> seeds from the mask -> their times -> loader
  *
  * Fails if a name is not in the graph, if memory runs out, or if a limit of the client is reached.
  */
@@ -227,8 +227,11 @@ gw_status gw_epoch_side_open(const struct gw_epoch_plan *plan, const struct gw_c
 		status = choose_fetches(plan, side);
 	if (status == GW_OK)
 		status = plan->edges ? choose_edge_seeds(plan, side) : choose_seeds(plan, side);
+	if (status == GW_OK)
+		status = gw_epoch_times_set(&plan->times, side->client, &side->options, &side->edges, &side->times);
 	if (status == GW_OK) {
 		side->options.spec.replace = plan->replace;
+		side->options.spec.disjoint = plan->disjoint;
 		side->options.batch_size = plan->batch_size;
 		side->options.depth = plan->depth;
 		side->options.seed = plan->seed;
@@ -249,6 +252,7 @@ void gw_epoch_side_close(struct gw_epoch_side *side)
 		gw_loader_close(side->loader);
 	gw_free(side->seeds);
 	gw_free(side->fanouts);
+	gw_epoch_times_free(&side->times);
 	if (side->client)
 		gw_client_close(side->client);
 	*side = (struct gw_epoch_side){0};

@@ -2,7 +2,7 @@
 #ifndef GW_TOOLS_EPOCH_SIDE_H
 #define GW_TOOLS_EPOCH_SIDE_H
 
-#include <graphwire/graphwire.h>
+#include "tools/epoch_times.h"
 
 #define GW_EPOCH_OVERRIDES_MAX 64
 #define GW_EPOCH_FETCHES_MAX   64
@@ -33,7 +33,8 @@ struct gw_epoch_plan {
 		const char *etype;
 		struct gw_epoch_fanouts fanouts;
 	} overrides[GW_EPOCH_OVERRIDES_MAX];
-	bool replace;
+	bool replace, disjoint;
+	struct gw_epoch_times_plan times;
 	uint32_t batch_size, depth;
 	uint64_t seed;
 };
@@ -47,6 +48,7 @@ struct gw_epoch_side {
 	int32_t *fanouts;           /* [hops][num_etypes] */
 	int64_t *seeds;
 	uint64_t seed_count;
+	struct gw_epoch_times times;
 	uint64_t begun_ns; /* when the loader began to sample */
 };
 

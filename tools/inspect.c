@@ -329,14 +329,12 @@ int gw_tool_inspect(int argc, char **argv)
 		status = gw_times_seen_make(meta, &findings.times);
 	if (status == GW_OK)
 		status = scan(&findings, &a);
-	if (status != GW_OK)
-		fprintf(stderr, "graphwire inspect: %s\n", gw_last_error());
-	else if (a.json)
+	if (status == GW_OK && a.json)
 		inspect_print_json(&findings);
-	else
+	else if (status == GW_OK)
 		inspect_print_text(&findings);
 	gw_free(findings.scans);
 	gw_times_seen_free(findings.times);
 	gw_meta_destroy(meta);
-	return status == GW_OK ? 0 : 1;
+	return gw_exit_status("graphwire inspect", status);
 }

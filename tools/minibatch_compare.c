@@ -1,6 +1,7 @@
 /* Compares two mini-batches: first the counts, then the arrays whose sizes are the counts.
  *
- *   seeds, ends of edges -> nodes of each type -> per hop: counts, edges of each type (indptr, indices, edge ids)
+ *   seeds, ends of edges -> nodes of each type, their groups -> per hop: counts, edges of each type (indptr, indices,
+ * edge ids)
  *                        -> rows fetched
  *
  * The first difference ends the comparison with GW_DIGEST and a line that names its place. The file writes and keeps
@@ -69,6 +70,11 @@ static gw_status compare_seeds(struct comparison *c)
 	if (status == GW_OK)
 		status = same_bytes(c, l->seeds, r->seeds, l->seed_count * sizeof *l->seeds, "seeds");
 	if (status == GW_OK)
+		status = same_count(c, !!l->seed_times, !!r->seed_times, "seeds with times");
+	if (status == GW_OK && l->seed_times)
+		status = same_bytes(c, l->seed_times, r->seed_times, l->seed_count * sizeof(int64_t),
+				    "times of the seeds");
+	if (status == GW_OK)
 		status = same_count(c, l->edge_type_count, r->edge_type_count, "edge types of the seeds");
 	for (uint32_t t = 0; status == GW_OK && t < l->edge_type_count; t++)
 		status = compare_ends(c, &l->edges[t], &r->edges[t]);
@@ -82,12 +88,18 @@ static gw_status compare_nodes(struct comparison *c)
 {
 	const struct gw_minibatch *l = c->left, *r = c->right;
 	gw_status status = same_count(c, l->num_ntypes, r->num_ntypes, "numbers of node types");
+	if (status == GW_OK)
+		status = same_count(c, l->groups ? l->group_count : 0, r->groups ? r->group_count : 0,
+				    "numbers of groups");
 	for (uint32_t t = 0; status == GW_OK && t < l->num_ntypes; t++) {
 		char where[WHERE_MAX];
 		snprintf(where, sizeof where, "nodes of type %" PRIu32, t);
 		status = same_count(c, l->node_counts[t], r->node_counts[t], where);
 		if (status == GW_OK)
 			status = same_bytes(c, l->nodes[t], r->nodes[t], l->node_counts[t] * sizeof **l->nodes, where);
+		if (status == GW_OK && l->groups)
+			status = same_bytes(c, l->groups[t], r->groups[t], l->node_counts[t] * sizeof **l->groups,
+					    where);
 	}
 	return status;
 }

@@ -88,12 +88,12 @@ class Cluster:
             async with self._limit:
                 asked = Asked(host, self.options, self._reach)
                 try:
-                    await asked.open()
+                    await asked.agent.open()
                     return await work(asked)
                 except DeployError as error:
                     return error
                 finally:
-                    await asked.close()
+                    await asked.agent.close()
 
         return list(await asyncio.gather(*[one(host) for host in self.hosts]))
 
@@ -128,14 +128,6 @@ class Asked:
         elif event.get("event") in ("ended", "closed", "failed"):
             self._ends[name] = event
             self._changed.set()
-
-    async def open(self) -> None:
-        """Connects."""
-        await self.agent.open()
-
-    async def close(self) -> None:
-        """Ends the agent."""
-        await self.agent.close()
 
     async def run(self, name: str, words: Sequence[str], work_s: float = 0.0) -> list[str]:
         """Runs a command on the host and returns its lines. work_s: the command's own time, added to --timeout."""

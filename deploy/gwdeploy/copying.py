@@ -25,6 +25,7 @@ import re
 import shlex
 import shutil
 import signal
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
@@ -144,15 +145,7 @@ class Target:
 
     async def _call(self, words: Sequence[str], what: str, stdin: bytes | None = None, quick: bool = True) -> str:
         """Runs a command here and returns its output. quick: the command must end within --timeout."""
-        process = await asyncio.create_subprocess_exec(
-            *words,
-            stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-            preexec_fn=functools.partial(_die_with, os.getpid()),
-            env=dict(os.environ, LC_ALL="C"),
-        )
+        process = await _start(words, DEVNULL if stdin is None else PIPE, PIPE)
         try:
             limit = self.options.timeout if quick else None
             out, errors = await asyncio.wait_for(process.communicate(stdin), limit)
@@ -310,25 +303,11 @@ class Target:
         reading, writing = os.pipe()
         listed = b"".join(os.fsencode(name) + b"\0" for name in names)
         words = ["tar", "-C", folder, "--null", "-T", "-", "-cf", "-"]
-        here = await asyncio.create_subprocess_exec(
-            *words,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=writing,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-            preexec_fn=functools.partial(_die_with, os.getpid()),
-        )
+        here = await _start(words, PIPE, writing)
         os.close(writing)
         script = f"set -e; cd {shlex.quote(self.workspace)}/{shlex.quote(to)}; tar -xf -"
         words = self.copy_of.reach.shell(self.host, script, self.socket)
-        there = await asyncio.create_subprocess_exec(
-            *words,
-            stdin=reading,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-            preexec_fn=functools.partial(_die_with, os.getpid()),
-        )
+        there = await _start(words, reading, DEVNULL)
         os.close(reading)
         try:
             ends = await asyncio.gather(here.communicate(listed), there.communicate())
@@ -379,6 +358,19 @@ async def _together(*of: Coroutine[Any, Any, None]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _start(words: Sequence[str], stdin: int, stdout: int) -> asyncio.subprocess.Process:
+    """Starts a program whose messages are in English, and which ends with this process."""
+    return await asyncio.create_subprocess_exec(
+        *words,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=PIPE,
+        start_new_session=True,
+        preexec_fn=functools.partial(_die_with, os.getpid()),
+        env=dict(os.environ, LC_ALL="C"),
+    )
 
 
 def _die_with(parent: int) -> None:

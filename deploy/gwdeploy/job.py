@@ -354,7 +354,7 @@ class Job:
         name = f"server-{host.label}-{host.index}"
         request = {
             "name": name,
-            "argv": server_words(options, host, self._path(agent, options.part_config), self._key_file(agent)),
+            "argv": server_words(options, host, self._path(agent, options.part_config), agent.setup["key_file"]),
             "env": environment.of_server(options, len(self.hosts), host.index),
             "ready": "serving part ",
             "server": {
@@ -370,9 +370,6 @@ class Job:
             },
         }
         return Process(host, name, f"the server of part {host.index}", request)
-
-    def _key_file(self, agent: Agent) -> str:
-        return str(agent.setup["key_file"])
 
     async def run_trainers(self) -> None:
         """Starts all trainers, and waits until all have ended with status 0."""
@@ -420,7 +417,7 @@ class Job:
             "PART_CONFIG": self._path(agent, self.options.part_config),
             "IP_CONFIG": str(agent.setup["ip_config"]),
             "AT_START": os.path.dirname(agent.setup["ip_config"]),
-            "KEY_FILE": self._key_file(agent),
+            "KEY_FILE": agent.setup["key_file"],
             "NAME": self.kept.name if self.kept else server_name(self.options, self.graph),
             "JOB": self.name,
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from . import clustershell, slurm
 from .errors import UsageError
@@ -52,36 +52,25 @@ def _normalize(words: Sequence[str]) -> list[str]:
     return result
 
 
-def positive(text: str) -> int:
-    """Parses a whole number from 1."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text}: must be at least 1")
-    return number
+def _whole(name: str, least: int, most: int | None = None, unit: str = "") -> Callable[[str], int]:
+    """Returns a parser of whole numbers. name: argparse names it for a text that is no number."""
+
+    def parse(text: str) -> int:
+        number = int(text)
+        if number < least:
+            raise argparse.ArgumentTypeError(f"{text}: must be at least {least}")
+        if most is not None and number > most:
+            raise argparse.ArgumentTypeError(f"{text}: must be at most {most}{unit}")
+        return number
+
+    parse.__name__ = name
+    return parse
 
 
-def natural(text: str) -> int:
-    """Parses a whole number from 0."""
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text}: must be at least 0")
-    return number
-
-
-def port(text: str) -> int:
-    """Parses a port."""
-    number = positive(text)
-    if number > 65535:
-        raise argparse.ArgumentTypeError(f"{text}: must be at most 65535")
-    return number
-
-
-def microseconds(text: str) -> int:
-    """Parses a whole number of microseconds, at most a second."""
-    number = natural(text)
-    if number > 1_000_000:
-        raise argparse.ArgumentTypeError(f"{text}: must be at most 1000000 microseconds")
-    return number
+positive = _whole("positive", 1)
+natural = _whole("natural", 0)
+port = _whole("port", 1, 65535)
+microseconds = _whole("microseconds", 0, 1_000_000, " microseconds")
 
 
 def seconds(text: str) -> float:

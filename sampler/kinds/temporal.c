@@ -202,7 +202,7 @@ static uint64_t last_bound(const struct gw_pick_rule *rule, uint64_t degree)
 }
 
 /* A column of times: one number for each edge. */
-static gw_status check_times(const struct gw_column_form *form, const char *what)
+static gw_status check_time_column(const struct gw_column_form *form, const char *what)
 {
 	if (form->entry_bytes == 0)
 		return gw_fail(GW_UNSUPPORTED, "a draw by time needs %s for each edge", what);
@@ -218,9 +218,9 @@ static gw_status check_times(const struct gw_column_form *form, const char *what
 static gw_status temporal_check(const struct gw_draw *draw)
 {
 	const struct gw_column_form *time = &draw->forms[GW_COLUMN_TIME], *end = &draw->forms[GW_COLUMN_END];
-	gw_status status = check_times(time, "one time");
+	gw_status status = check_time_column(time, "one time");
 	if (status == GW_OK && end->entry_bytes)
-		status = check_times(end, "one end");
+		status = check_time_column(end, "one end");
 	if (status == GW_OK && end->entry_bytes && gw_time_is_real(time->dtype) != gw_time_is_real(end->dtype))
 		status = gw_fail(GW_UNSUPPORTED,
 				 "times of %s and ends of %s: give whole numbers for both, or real ones for both",

@@ -1,17 +1,13 @@
 /* Negatives that exist at the times of their edges: they are those of the definition, over every path and from loaders;
- * all nodes that exist are equally likely, also if they are few; an index that is not in order is refused. */
-#include <sched.h>
+ * all nodes that exist are equally likely, also if they are few; what cannot be drawn is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "core/graph/part.h"
 #include "core/numbers/rng.h"
-#include "test/support/alloc_fault.h"
 #include "test/support/batch_oracle.h"
 #include "test/support/chi_square.h"
 #include "test/support/client_paths.h"
@@ -91,10 +87,11 @@ static void make_seeds(const struct ways *ways, uint32_t etype, bool real, int64
 /* Returns how many negatives are edges. */
 static uint64_t check_batch(const struct ways *ways, const struct gw_sample_spec *spec, const struct gw_seeds *seeds)
 {
+	const uint32_t lists = spec->edge_type_count ? spec->edge_type_count : 1;
 	uint64_t digest = 0, true_edges = 0;
 	for (uint32_t i = 0; i < ways->count; i++) {
 		struct gw_minibatch *batch;
-		if (gw_sample_lists(ways->clients[i], spec, SEED, 3, seeds, 1, &batch) != GW_OK)
+		if (gw_sample_lists(ways->clients[i], spec, SEED, 3, seeds, lists, &batch) != GW_OK)
 			fail_msg("way %u: %s", i, gw_last_error());
 		if (i == 0) {
 			const struct batch_oracle oracle = {&ways->setup.fixture, spec, batch, SEED, 3};
@@ -115,12 +112,12 @@ static void check_negatives(const struct ways *ways)
 	int64_t ids[COUNT], times[COUNT];
 	uint64_t true_edges = 0;
 	for (uint32_t variant = 0; variant < 48; variant++) {
-		const struct gw_edge_seeds edges = {.etype = etypes[variant / 8 % 3],
-						    .negatives = variant & 1 ? GW_NEGATIVES_SRC : GW_NEGATIVES_DST,
-						    .negatives_each = 1 + variant % 3,
-						    .no_true_edges = variant & 2,
-						    .exist_time = "born",
-						    .exist_end = variant < 24 ? NULL : "gone"};
+		struct gw_edge_seeds edges = {.etype = etypes[variant / 8 % 3],
+					      .negatives = variant & 1 ? GW_NEGATIVES_SRC : GW_NEGATIVES_DST,
+					      .negatives_each = 1 + variant % 3,
+					      .no_true_edges = variant & 2,
+					      .exist_time = "born",
+					      .exist_end = variant < 24 ? NULL : "gone"};
 		const struct gw_sample_spec spec = {.hops = 1,
 						    .fanouts = one_hop,
 						    .edges = &edges,
@@ -128,16 +125,46 @@ static void check_negatives(const struct ways *ways)
 						    .strict_times = variant % 3 == 0,
 						    .disjoint = variant % 5 == 0};
 		const struct gw_seeds seeds = {.type = edges.etype, .count = COUNT, .ids = ids, .times = times};
+		const struct gw_fixture_edges *made = &ways->setup.fixture.edges[edges.etype];
+		if (variant % 7 == 0) { /* places of pairs, which are the edges in their order */
+			edges.src = (const int64_t *)made->src;
+			edges.dst = (const int64_t *)made->dst;
+			edges.pair_count = made->count;
+		}
 		make_seeds(ways, edges.etype, spec.real_times, ids, times);
 		true_edges += check_batch(ways, &spec, &seeds);
 	}
 	assert_true(true_edges > 0);
 }
 
+/* Negatives of one type exist at their times, by different features; those of another are any nodes. */
+static void check_several(const struct ways *ways)
+{
+	int64_t ids[3][COUNT], times[3][COUNT];
+	const struct gw_edge_seeds edges[] = {
+		{.etype = FIXTURE_WRITES,
+		 .negatives = GW_NEGATIVES_SRC,
+		 .negatives_each = 2,
+		 .exist_time = "born",
+		 .exist_end = "gone"},
+		{.etype = FIXTURE_KNOWS, .negatives = GW_NEGATIVES_DST, .negatives_each = 1},
+		{.etype = FIXTURE_CITES, .negatives = GW_NEGATIVES_DST, .negatives_each = 3, .exist_time = "born"},
+	};
+	struct gw_seeds seeds[3];
+	for (uint32_t t = 0; t < 3; t++) {
+		make_seeds(ways, edges[t].etype, true, ids[t], times[t]);
+		seeds[t] = (struct gw_seeds){.type = edges[t].etype, .count = COUNT, .ids = ids[t], .times = times[t]};
+	}
+	const struct gw_sample_spec spec = {
+		.hops = 1, .fanouts = one_hop, .edges = edges, .edge_type_count = 3, .real_times = true};
+	check_batch(ways, &spec, seeds);
+}
+
 static void negatives_are_those_of_the_definition(void **state)
 {
 	(void)state;
 	with_paths(check_negatives);
+	with_paths(check_several);
 }
 
 /* --- The law. --- */
@@ -421,110 +448,28 @@ static void what_cannot_be_drawn_is_named(void **state)
 	with_paths(check_refusals);
 }
 
-/* --- Cancels, and short memory. --- */
-
-static const int64_t life_ids[] = {3, 4, 5, 9}, life_times[] = {50, GW_FIXTURE_BORN_1, 1, 1000};
-static const struct gw_edge_seeds life_edges = {.etype = FIXTURE_WRITES,
-						.negatives = GW_NEGATIVES_DST,
-						.negatives_each = 5,
-						.no_true_edges = true,
-						.exist_time = "born",
-						.exist_end = "gone"};
-static const struct gw_sample_spec life_spec = {.hops = 1, .fanouts = one_hop, .edges = &life_edges};
-static const struct gw_seeds life_seeds = {.type = FIXTURE_WRITES, .count = 4, .ids = life_ids, .times = life_times};
-
-static void check_cancels(const struct ways *ways)
+static void times_that_change_are_refused(void **state)
 {
-	for (uint32_t i = 0; i < ways->count; i++) {
-		for (uint64_t tries = 0; tries < 20; tries++) {
-			struct gw_minibatch *batch = NULL;
-			struct gw_ticket *ticket;
-			must(gw_sample_lists_start(ways->clients[i], &life_spec, 1, tries, &life_seeds, 1, &batch,
-						   &ticket));
-			if (tries % 2)
-				sched_yield();
-			gw_cancel(ticket);
-			assert_null(batch);
-		}
-	}
-	check_batch(ways, &life_spec, &life_seeds);
-}
-
-static void a_batch_may_be_cancelled_at_any_fetch(void **state)
-{
+	static const int64_t ids[] = {3}, times[] = {50};
+	static const char *const changing[] = {"paper/born", "paper/gone"};
+	const struct gw_edge_seeds edges = {.etype = FIXTURE_WRITES,
+					    .negatives = GW_NEGATIVES_DST,
+					    .negatives_each = 2,
+					    .exist_time = "born",
+					    .exist_end = "gone"};
+	const struct gw_seeds seeds = {.type = FIXTURE_WRITES, .count = 1, .ids = ids, .times = times};
 	(void)state;
-	with_paths(check_cancels);
-}
-
-static gw_status sample_once(struct gw_client *client)
-{
-	struct gw_minibatch *batch;
-	gw_status status = gw_sample_lists(client, &life_spec, 1, 1, &life_seeds, 1, &batch);
-	if (status == GW_OK)
-		gw_minibatch_release(batch);
-	return status;
-}
-
-static void short_memory_is_an_error(void **state)
-{
-	(void)state;
-	assert_true(in_short_memory(3, 60, 2, sample_once) > 100);
-}
-
-/* --- Servers that lie. --- */
-
-/* Entries in the memory of a server of this process. No call runs meanwhile, which the thread sanitizer does not see.
- */
-__attribute__((no_sanitize_thread)) static void forge(uint8_t *entries, const uint8_t *kept, uint64_t bytes,
-						      uint64_t seed)
-{
-	for (uint64_t i = 0; i < bytes; i++)
-		((volatile uint8_t *)entries)[i] = seed ? (uint8_t)gw_mix64(seed * bytes + i) : kept[i];
-}
-
-/* often: most lies about the array are noticed. */
-static void hear_lies(struct gw_client *client, const struct gw_array *array, const char *text, bool often)
-{
-	uint64_t bytes = array->rows * array->row_bytes;
-	uint8_t *entries = (uint8_t *)(uintptr_t)array->data, *kept = malloc(bytes);
-	uint32_t noticed = 0;
-	memcpy(kept, entries, bytes);
-	for (uint64_t seed = 1; seed <= 20; seed++) {
-		forge(entries, kept, bytes, seed);
-		gw_status status = sample_once(client);
-		if (status == GW_PROTOCOL)
-			assert_non_null(strstr(gw_last_error(), text));
-		else if (status != GW_NOT_FOUND)
-			must(status);
-		noticed += status == GW_PROTOCOL;
-		forge(entries, kept, bytes, 0);
-		must(sample_once(client));
+	for (size_t i = 0; i < 2; i++) {
+		struct setup setup;
+		cluster_serve_mutable(changing[i]);
+		setup_begin(&setup, SEED, 2, NULL);
+		cluster_serve_mutable(NULL);
+		struct gw_client *client =
+			open_client(&(struct gw_client_options){.servers = setup.cluster.list, .server_count = 2});
+		expect_no_batch(client, &edges, &seeds, false, GW_UNSUPPORTED, "it is served as mutable rows");
+		gw_client_close(client);
+		setup_end(&setup);
 	}
-	free(kept);
-	assert_true(!often || noticed > 10);
-}
-
-static void check_liars(const struct ways *ways)
-{
-	const uint32_t parts = ways->setup.fixture.schema->num_parts, last = parts - 1;
-	const struct gw_part *part = ways->setup.cluster.servers[last]->part;
-	const struct gw_array *keys = gw_part_array(part, "node/paper/born.times");
-	const struct gw_array *nodes = gw_part_array(part, "node/paper/born.times_nodes");
-	char order[64], row[64];
-	snprintf(order, sizeof(order), "part %u: the index of the times \"born\" of paper is not in order", last);
-	snprintf(row, sizeof(row), "part %u: the index of the times \"born\" of paper names row ", last);
-	for (uint32_t i = 2; i < ways->count; i++) {
-		struct gw_client *client = ways->clients[i];
-		hear_lies(client, keys, order, true);
-		hear_lies(client, nodes, row, true);
-		hear_lies(client, gw_part_array(part, "node/paper/gone"), "", false);
-	}
-}
-
-static void an_index_that_is_not_in_order_is_refused(void **state)
-{
-	(void)state;
-	with_paths(check_liars);
 }
 
 int main(void)
@@ -535,9 +480,7 @@ int main(void)
 		cmocka_unit_test(loaders_give_the_same_bytes),
 		cmocka_unit_test(targets_and_their_reverses_are_not_seen),
 		cmocka_unit_test(what_cannot_be_drawn_is_named),
-		cmocka_unit_test(a_batch_may_be_cancelled_at_any_fetch),
-		cmocka_unit_test(short_memory_is_an_error),
-		cmocka_unit_test(an_index_that_is_not_in_order_is_refused),
+		cmocka_unit_test(times_that_change_are_refused),
 	};
 	return cmocka_run_group_tests(tests, give_times, take_times);
 }

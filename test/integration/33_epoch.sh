@@ -6,8 +6,8 @@
 cd "$work" || exit 1
 export XDG_RUNTIME_DIR=$work/runtime # keys and locks of these servers only
 mkdir -m 700 "$XDG_RUNTIME_DIR"
-holds "a graph" "$GRAPHWIRE" generate rmat --scale 8 --features 8 --labels 4 --out graph --quiet
-holds "its parts" "$GRAPHWIRE" partition graph --num-parts 2 --method random --out parts
+holds "a graph" "$GRAPHWIRE" generate rmat --scale 8 --features 8 --labels 4 --time when --node-time born --out graph --quiet
+holds "its parts" "$GRAPHWIRE" partition graph --num-parts 2 --method random --time born --out parts
 
 # --- Options. ---
 epoch=("$GRAPHWIRE" epoch --part-config parts)
@@ -35,6 +35,45 @@ refuses "epoch: an invalid edge type" 1 'nonsense' "${epoch[@]}" --edges nonsens
 refuses "epoch: a mask that does not exist" 1 'nonsense' "${epoch[@]}" --edges _E --mask nonsense
 holds "epoch: edges without negatives" "${epoch[@]}" --edges _E --negatives 0 --keep-edges
 
+# --- Times. ---
+python3 - <<'END'
+import struct
+
+
+def saved(name, dtype, rows, pack):
+    head = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({len(rows)},), }}"
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    with open(name, "wb") as file:
+        file.write(b"\x93NUMPY\x01\0" + struct.pack("<H", len(head)) + head.encode() + struct.pack(f"<{len(rows)}{pack}", *rows))
+
+
+saved("whole.npy", "<i8", range(256), "q")
+saved("real.npy", "<f8", [row / 2 for row in range(256)], "d")
+saved("few.npy", "<i8", range(255), "q")
+saved("nan.npy", "<f8", [float("nan")] * 256, "d")
+saved("dates.npy", "<M8[s]", range(256), "q")
+saved("bytes.npy", "|u1", range(256), "B")
+END
+for option in "--at 3" "--times whole.npy" "--window 3" "--end born" "--pick last" --strict; do
+	# shellcheck disable=SC2086 # an option and its value
+	refuses "epoch: $option without --time" 2 "${option%% *} is for edges.*--time is missing" "${epoch[@]}" $option
+done
+refuses "epoch: times twice" 2 '--at and --times exclude' "${epoch[@]}" --time born --at 3 --times whole.npy
+refuses "epoch: a negative window" 2 'window: a length is 0 or more' "${epoch[@]}" --time born --window -1
+refuses "epoch: NaN" 2 'at: "nan" is not a number' "${epoch[@]}" --time born --at nan
+refuses "epoch: no pick" 2 'pick: "first" is not one of: uniform, last' "${epoch[@]}" --time born --pick first
+refuses "epoch: no such times" 1 'time: no edge type has times "nonsense"' "${epoch[@]}" --time nonsense --at 3
+refuses "epoch: seeds without times" 1 '--at or --times is missing.*no feature "when"' "${epoch[@]}" --time when
+refuses "epoch: features of other forms" 1 '"feat" is a feature of the sources.*partition --time feat' "${epoch[@]}" --time feat --at 3
+refuses "epoch: too few times" 1 'few.npy" has 255 times for 256 seeds' "${epoch[@]}" --time born --times few.npy
+refuses "epoch: times that are NaN" 1 'seed 0 is NaN' "${epoch[@]}" --time born --times nan.npy
+refuses "epoch: dates for numbers" 1 'dates.npy" is in s, and the graph.s times are plain numbers' "${epoch[@]}" --time born --times dates.npy
+refuses "epoch: bytes" 1 'bytes.npy" is not one int64' "${epoch[@]}" --time born --times bytes.npy
+refuses "epoch: no file" 1 'absent.npy: cannot open' "${epoch[@]}" --time born --times absent.npy
+refuses "epoch: times that fractions do not have" 1 '9223372036854775807 is not exact' "${epoch[@]}" --time born --at 9223372036854775807 --window 0.5
+refuses "epoch: negatives without times" 1 'negatives: _N has no feature "when".*--negatives 0' "${epoch[@]}" --edges _E --time when
+holds "epoch: negatives of existing nodes" "${epoch[@]}" --edges _E --time born --at 300
+
 # --- Servers without a key. ---
 declare -a address
 for part in 0 1; do
@@ -49,6 +88,11 @@ holds "epoch: --insecure allows it" "${epoch[@]}" --servers "$servers" --insecur
 for transport in tcp shm; do
 	holds "epoch: edges over $transport are the standalone client's" "${epoch[@]}" --servers "$servers" --insecure --check \
 		--edges _E --negatives 3 --no-true-edges --batch-size 300 --transport $transport
+done
+for options in "--time born" "--time born --times real.npy --window 30 --pick last" "--time when --at 128 --strict" \
+	"--time born --times whole.npy --end when --replace" "--edges _E --time when --negatives 0 --fanouts 4" --disjoint; do
+	# shellcheck disable=SC2086 # words
+	holds "epoch: batches with $options are the standalone client's" "${epoch[@]}" --servers "$servers" --insecure --check $options
 done
 refuses "stat: a server without a key" 1 "${address[0]}.*no key to prove" "$GRAPHWIRE" stat "${address[0]}"
 holds "stat: --insecure allows it" "$GRAPHWIRE" stat --insecure "${address[@]}"

@@ -121,7 +121,7 @@ static void compare_with_law(struct temporal_bed *bed, const struct gw_draw *dra
 	struct gw_picks picks[2] = {{0}};
 	const uint64_t *positions[2];
 	for (uint64_t i = 0; i < ASKED; i++) {
-		vertices[i] = i < 10 ? 3 : gw_mix64(seed + i) % LISTS;
+		vertices[i] = i < 3 ? 3 : gw_mix64(seed + i) % LISTS;
 		groups[i] = (uint32_t)(gw_mix64(seed * 7 + i) % TEMPORAL_SEEDS);
 	}
 	for (int d = 0; d < 2; d++) {
@@ -308,6 +308,44 @@ static void groups_draw_apart(void **state)
 	}
 }
 
+/* Groups without bounds see every edge whose time is a number; of edges with ends, those that never end. */
+static void groups_may_have_no_bounds(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 64; i++) {
+		const gw_dtype dtype = dtypes[i % 4];
+		const bool real = gw_time_is_real(dtype), ends = i & 4;
+		const uint64_t degree = 12, vertex = 0;
+		const uint32_t group = 1;
+		struct temporal_bed bed;
+		struct gw_picks picks = {0};
+		temporal_bed_begin(&bed, 1, &degree, dtype);
+		if (ends)
+			temporal_bed_ends(&bed, dtype);
+		for (uint64_t e = 0; e < degree; e++) {
+			temporal_set(dtype, bed.times, e,
+				     real && e % 3 == 1 ? temporal_real(NAN) : temporal_whole((int64_t)e));
+			if (ends)
+				temporal_set(dtype, bed.ends, e,
+					     real && e % 2 ? temporal_real(NAN) : temporal_whole(99));
+		}
+		struct gw_draw draw = temporal_bed_draw(&bed, kinds[i / 8 % 2], ALL, false);
+		draw.groups = (struct gw_groups){.count = 2, .strict_ends = i & 16};
+		assert_int_equal(temporal_drive(&bed, &draw, &vertex, &group, 1, i & 32, &picks, NULL), GW_OK);
+		const uint64_t *positions = picks.positions.data;
+		uint64_t count = 0;
+		for (uint64_t e = 0; e < degree; e++) {
+			if ((real && e % 3 == 1) || (ends && !(real && e % 2)))
+				continue;
+			assert_true(count < picks.edge_count);
+			assert_int_equal(positions[count++], e);
+		}
+		assert_int_equal(picks.edge_count, count);
+		gw_picks_free(&picks);
+		temporal_bed_free(&bed);
+	}
+}
+
 /* --- What is refused. --- */
 
 static void columns_are_checked(void **state)
@@ -390,9 +428,10 @@ static void temporal_shortage_is_an_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_draw_is_the_law),  cmocka_unit_test(sets_are_equally_likely),
-		cmocka_unit_test(long_lists_are_uniform), cmocka_unit_test(groups_draw_apart),
-		cmocka_unit_test(columns_are_checked),    cmocka_unit_test(temporal_shortage_is_an_error),
+		cmocka_unit_test(every_draw_is_the_law),         cmocka_unit_test(sets_are_equally_likely),
+		cmocka_unit_test(long_lists_are_uniform),        cmocka_unit_test(groups_draw_apart),
+		cmocka_unit_test(groups_may_have_no_bounds),     cmocka_unit_test(columns_are_checked),
+		cmocka_unit_test(temporal_shortage_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

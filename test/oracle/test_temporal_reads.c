@@ -112,6 +112,36 @@ static void a_fence_does_not_show(void **state)
 	temporal_bed_free(&bed);
 }
 
+/* The picks of a run whose last list is long come a round after those of the next run, which must stay. */
+static void runs_end_in_different_rounds(void **state)
+{
+	(void)state;
+	enum { N = GW_RUN_MAX + 8 };
+	uint64_t degrees[N], vertices[N];
+	uint32_t groups[N];
+	struct temporal_bed bed;
+	for (uint32_t i = 0; i < N; i++) {
+		degrees[i] = i == GW_RUN_MAX - 1 ? 65 : 3;
+		vertices[i] =
+			i < GW_RUN_MAX ? i : N + GW_RUN_MAX - 1 - i; /* its positions do not go on in the next run */
+		groups[i] = 1;                                       /* sees everything */
+	}
+	ascending_bed(&bed, degrees, N);
+	for (size_t k = 0; k < 2; k++) {
+		struct gw_picks picks = {0};
+		struct gw_draw draw = temporal_bed_draw(&bed, kinds[k], GW_FANOUT_ALL, false);
+		assert_int_equal(temporal_drive(&bed, &draw, vertices, groups, N, true, &picks, NULL), GW_OK);
+		assert_int_equal(picks.edge_count, bed.edges);
+		const uint64_t *positions = picks.positions.data;
+		for (uint32_t i = 0; i < N; i++) {
+			for (uint64_t e = bed.indptr[vertices[i]]; e < bed.indptr[vertices[i] + 1]; e++)
+				assert_int_equal(*positions++, e);
+		}
+		gw_picks_free(&picks);
+	}
+	temporal_bed_free(&bed);
+}
+
 /* --- Peers that lie. --- */
 
 struct liar {
@@ -242,6 +272,7 @@ int main(void)
 		cmocka_unit_test(a_fence_does_not_show),
 		cmocka_unit_test(unsorted_times_name_the_vertex),
 		cmocka_unit_test(no_bytes_lead_out_of_a_list),
+		cmocka_unit_test(runs_end_in_different_rounds),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import warnings
 from fractions import Fraction
 
 import graphwire
@@ -289,3 +290,24 @@ def test_units_of_the_graph(tmp_path):
             graphwire.EdgeLoader(graph, [0], [2], etype="r", negatives=1, negative_end="src", time={"r": "t"},
                                  exist_time="u")
     assert set(times.UNITS) == set(SECONDS)
+
+
+@pytest.mark.parametrize("seeds, said", [
+    ([5, 9], None), ([-3, -1], "before the first"), ([-3, 0], None), ([400, 400], None), ([5000, 10**6], "far after"),
+    ([5, 10**6], None), ([np.inf, np.inf], None), ([-np.inf, 1e9], "far after"), ([], None)])
+def test_times_that_cannot_be_meant(tmp_path, seeds, said):
+    """One warning names both ranges: every seed is before the first time of the edges, or far after the last."""
+    path = graphwire.partition_graph((np.arange(9) % 3, np.arange(9) % 4), "g", 1, tmp_path / "g", method="random",
+                                     edge_features={"t": np.arange(9), "late": np.arange(9) * 5.0})
+    told = f"times: the seeds' times are .* to .*, and the edges' \\('t' of _N:_E:_N\\) 0 to 8: every seed is {said}"
+    ids = range(min(len(seeds), 3))
+    for call in (lambda graph: graph.neighbours(ids, time="t", times=seeds),
+                 lambda graph: graphwire.sample(graph, ids, [2], time="t", times=seeds),
+                 lambda graph: graphwire.NodeLoader(graph, ids, [2], time="t", times=seeds, batch_size=1),
+                 lambda graph: graphwire.EdgeLoader(graph, ids, [2], time="t", times=seeds)):
+        with graphwire.open(path) as graph, warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            call(graph)
+            call(graph)
+            assert len(found) == (said is not None)
+            assert not found or (re.match(told, str(found[0].message)) and found[0].filename == __file__)

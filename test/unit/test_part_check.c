@@ -1,4 +1,5 @@
 /* Invalid numbers with correct digests: each is found and named, with any number of threads. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,6 +19,7 @@
 #include "test/support/graph_fixture.h"
 #include "test/support/part_files.h"
 #include "test/support/partition_run.h"
+#include "tools/builder/builder.h"
 #include "tools/verify_times.h"
 
 /* Writes bytes into an array's payload and updates every digest, including the graph's id. */
@@ -285,6 +287,50 @@ static void test_forged_order_of_nodes(void **state)
 	gw_fixture_end(&fixture);
 }
 
+/* Lists by real numbers: their order, -0.0 among them, and no NaN. */
+static void test_real_times(void **state)
+{
+	(void)state;
+	static const char key[] = "edge/_N___E___N/t";
+	static const uint64_t src[] = {0, 1, 2, 3, 0}, dst[] = {1, 1, 1, 1, 1};
+	static const double t[] = {2.5, -0.0, -1e300, 0.0, -1.5}, nan[] = {(double)NAN}, low[] = {-3};
+	static const char *const times[] = {"t"};
+	struct gw_builder_edges edges = {.count = 5, .src = src, .dst = dst};
+	struct gw_builder_array array = {.name = "t", .dtype = GW_FLOAT64, .ndim = 1, .shape = {5}, .data = t};
+	struct gw_builder_options options = {.quiet = true, .replace = true, .times = times, .num_times = 1};
+	struct gw_graph_meta *meta;
+	struct gw_part *part;
+	char root[64], folder[96];
+	gw_test_folder(root);
+	snprintf(folder, sizeof(folder), "%s/graph", root);
+	for (int forged = 0; forged < 3; forged++) {
+		struct gw_builder *builder;
+		uint32_t ntype, etype;
+		assert_int_equal(gw_builder_create("fixture", &builder), GW_OK);
+		assert_int_equal(gw_builder_ntype(builder, "_N", &ntype), GW_OK);
+		gw_builder_ntype_count(builder, ntype, 4);
+		assert_int_equal(gw_builder_etype(builder, ntype, "_E", ntype, &edges, &etype), GW_OK);
+		assert_int_equal(gw_builder_edge_array(builder, etype, &array), GW_OK);
+		assert_int_equal(gw_builder_write(builder, folder, &options, NULL), GW_OK);
+		gw_builder_destroy(builder);
+		if (forged)
+			forge(folder, key, 4 * sizeof(double), forged == 1 ? nan : low, sizeof(double));
+		assert_int_equal(gw_meta_read(folder, &meta), GW_OK);
+		if (forged == 1) {
+			part_expect_fault(meta, GW_RANGE, "t.npy", key, "position 4: a time is no number");
+		} else if (forged == 2) {
+			part_expect_fault(meta, GW_FORMAT, "indices.npy", "edge/_N___E___N", "out of the list's order");
+		} else {
+			const double sorted[] = {-1e300, -1.5, -0.0, 0.0, 2.5};
+			part_open(meta, 0, true, &part);
+			assert_memory_equal(gw_part_array(part, key)->data, sorted, sizeof(sorted));
+			gw_part_close(part);
+		}
+		gw_meta_destroy(meta);
+	}
+	assert_int_equal(gw_remove_tree(root), GW_OK);
+}
+
 /* All times of sources are right, or one is not. */
 static void test_times_of_sources(void **state)
 {
@@ -414,7 +460,7 @@ int main(void)
 		cmocka_unit_test(test_list_without_weight),      cmocka_unit_test(test_forged_times),
 		cmocka_unit_test(test_forged_order_of_nodes),    cmocka_unit_test(test_times_of_nothing),
 		cmocka_unit_test(test_times_of_sources),         cmocka_unit_test(test_partition_of_older_names),
-		cmocka_unit_test(test_partition_of_older_order),
+		cmocka_unit_test(test_partition_of_older_order), cmocka_unit_test(test_real_times),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

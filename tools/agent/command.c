@@ -32,9 +32,6 @@ int gw_tool_agent(int argc, char **argv)
 	};
 	gw_options_parse(&options, argc, argv, &agent);
 	signal(SIGPIPE, SIG_IGN);
-	if (gw_agent_guard(&agent) != GW_OK) {
-		fprintf(stderr, "%s: %s\n", argv[0], gw_last_error());
-		return 1;
-	}
-	return gw_agent_loop(&agent);
+	gw_status status = gw_agent_guard(&agent);
+	return status == GW_OK ? gw_agent_loop(&agent) : gw_exit_status(argv[0], status);
 }

@@ -42,14 +42,10 @@ static json_t *process_text(const char *text, size_t bytes)
 
 static void process_report_line(struct gw_agent *agent, struct gw_agent_process *p, const char *what)
 {
-	json_t *event = json_object();
-	json_object_set_new(event, "event", json_string(what));
-	json_object_set_new(event, "name", json_string(p->name));
-	json_object_set_new(event, "text", process_text(p->line, p->line_bytes));
-	if (p->dropped)
-		json_object_set_new(event, "dropped", json_integer((json_int_t)p->dropped));
+	json_t *dropped = p->dropped ? json_integer((json_int_t)p->dropped) : NULL;
 	p->dropped = 0;
-	gw_agent_report(agent, event);
+	gw_agent_report(agent, json_pack("{ss ss so so*}", "event", what, "name", p->name, "text",
+					 process_text(p->line, p->line_bytes), "dropped", dropped));
 }
 
 /* Whether a line may be sent now: at most LINES_A_SECOND lines at once, and later as many a second. allowance_ns is the
@@ -145,22 +141,17 @@ void gw_agent_process_report_end(struct gw_agent *agent, struct gw_agent_process
 	if (p->port)
 		gw_agent_record_remove(p->port, p->pid);
 	p->told = true;
-	json_t *event = json_object(), *tail = json_array();
-	json_object_set_new(event, "event", json_string("ended"));
-	json_object_set_new(event, "name", json_string(p->name));
-	if (WIFSIGNALED(p->status))
-		json_object_set_new(event, "signal", json_integer(WTERMSIG(p->status)));
-	else
-		json_object_set_new(event, "status", json_integer(WEXITSTATUS(p->status)));
+	bool killed = WIFSIGNALED(p->status);
+	json_t *tail = json_array();
 	for (uint32_t i = 0; i < p->tail_count; i++) {
 		const char *line = p->tail[(p->tail_next + GW_AGENT_TAIL - p->tail_count + i) % GW_AGENT_TAIL];
 		json_array_append_new(tail, process_text(line, strlen(line)));
 	}
-	json_object_set_new(event, "tail", tail);
-	json_object_set_new(event, "dropped", json_integer((json_int_t)p->dropped));
-	json_object_set_new(event, "log", process_text(p->log.path, strlen(p->log.path)));
-	if (p->log.error)
-		json_object_set_new(event, "log_error", json_string(strerror(p->log.error)));
+	json_t *event =
+		json_pack("{ss ss si so sI so ss*}", "event", "ended", "name", p->name, killed ? "signal" : "status",
+			  killed ? WTERMSIG(p->status) : WEXITSTATUS(p->status), "tail", tail, "dropped",
+			  (json_int_t)p->dropped, "log", process_text(p->log.path, strlen(p->log.path)), "log_error",
+			  p->log.error ? strerror(p->log.error) : NULL);
 	gw_agent_log_close(&p->log);
 	gw_agent_report(agent, event);
 }

@@ -297,10 +297,7 @@ int gw_tool_import(int argc, char **argv)
 	gw_phase_hush(a.import.build.quiet);
 	gw_status status = gw_import_run(&a.import, &stats, name);
 	gw_free(a.words);
-	if (status != GW_OK) {
-		fprintf(stderr, "graphwire import: %s\n", gw_last_error());
-		return 1;
-	}
-	gw_phase_print_graph(a.import.build.quiet, a.import.out, name, stats.nodes, stats.edges);
-	return 0;
+	if (status == GW_OK)
+		gw_phase_print_graph(a.import.build.quiet, a.import.out, name, stats.nodes, stats.edges);
+	return gw_exit_status("graphwire import", status);
 }

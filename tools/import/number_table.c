@@ -165,8 +165,5 @@ int gw_number_table_main(int argc, char **argv)
 		status = number_table_write(&table, a.out);
 		number_table_close(&table);
 	}
-	if (status == GW_OK)
-		return 0;
-	fprintf(stderr, "graphwire import table: %s\n", gw_last_error());
-	return 1;
+	return gw_exit_status("graphwire import table", status);
 }

@@ -347,6 +347,14 @@ def pointer(array: np.ndarray, kind: str = "void *") -> Any:
     return ffi.cast(kind, ffi.from_buffer(array) if array.size else _NOTHING)
 
 
+def host(rows: Any) -> np.ndarray:
+    """Rows of the caller as a NumPy array. NumPy has no bfloat16, which becomes float32."""
+    if hasattr(rows, "detach"):
+        rows = rows.detach().cpu()
+        rows = (rows.float() if str(rows.dtype) == "torch.bfloat16" else rows).numpy()
+    return np.asarray(rows)
+
+
 def _check_held(rows: np.ndarray, dtype: np.dtype) -> None:
     """Raises ValueError for numbers that the integer type `dtype` cannot hold. If `dtype` is uint64, int64 rows are
     accepted and keep their bits.
@@ -377,11 +385,9 @@ def to_stored(rows: Any, code: int, dtype: np.dtype) -> np.ndarray:
             bits = np.ascontiguousarray(rows, dtype=np.float32).view(np.uint32)
         rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
         return np.where(np.isnan(bits.view(np.float32)), np.uint16(0x7FC0), rounded)
-    if hasattr(rows, "detach"):
-        rows = rows.detach().cpu()
-        rows = (rows.float() if str(rows.dtype) == "torch.bfloat16" else rows).numpy()
+    rows = host(rows)
     if dtype.kind in "iu":
-        _check_held(np.asarray(rows), dtype)
+        _check_held(rows, dtype)
     with np.errstate(over="ignore"):
         return np.asarray(rows, dtype=dtype)
 

@@ -85,6 +85,8 @@ class OpenedGraph:
         self._scratch: Any = None  # owns the temporary folder of the graph's parts
         self._edge_ids_told = False  # whether graphwire.pyg has warned about edge ids: it warns once for each graph
         self._renumbered: frozenset[str] | None = None  # the node types whose ids graphwire.pyg translates, once known
+        self._time_ranges: dict[tuple[int, str], Any] = {}  # of columns of times, for a warning of time_ranges.py
+        self._times_told: set[Any] = set()  # the times that it has warned about
         self._torch = None if numpy else _arrays.torch_module()
         self._opening: dict[int, threading.Lock] = {}
         self._client: _Client | None = _Client(self._options)

@@ -19,7 +19,8 @@ Where = Callable[[int], str]  # the place of a row, for errors: "papers.csv, row
 
 # What says that a number is missing, in any case.
 _MISSING = ("", "na", "n/a", "nan", "-nan", "null", "none", "<na>", "#n/a", "\\n", "nat")
-_MICROSECONDS = {"s": (10**6, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}  # of a unit: (times, divided by)
+# {unit: (factor, divisor)}: a time in microseconds is the time, times the factor, divided by the divisor.
+_MICROSECONDS = {"D": (86_400 * 10**6, 1), "s": (10**6, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}
 
 _SPLITS = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test",
            "": "", "none": ""}
@@ -153,14 +154,12 @@ def _numbers(column: Any, name: str, where: Where) -> np.ndarray:
     raise TypeError(f"{where(0)}: column {name} is {column.type}: {advice}")
 
 
-def _dates(column: Any, name: str, where: Where) -> np.ndarray:
-    """Timestamps and dates in their own unit: datetime64 [rows], UTC."""
+def _since_1970(column: Any) -> tuple[np.ndarray, str]:
+    """(int64 [rows], their unit) of timestamps and dates, UTC."""
     pa = arrow()
-    date = pa.types.is_date32(column.type)
-    units = (column.cast(pa.int32()).cast(pa.int64()) if date else column.cast(pa.int64())).to_numpy(
-        zero_copy_only=False)
-    unit = "D" if date else "ms" if pa.types.is_date64(column.type) else column.type.unit
-    return _rows.times(np.ascontiguousarray(units).view(f"<M8[{unit}]"), lambda row: f"{where(row)}: column {name}")
+    days = pa.types.is_date32(column.type)
+    units = (column.cast(pa.int32()) if days else column).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return units, "D" if days else "ms" if pa.types.is_date64(column.type) else column.type.unit
 
 
 def rows(column: Any, name: str, where: Where) -> np.ndarray:
@@ -171,7 +170,8 @@ def rows(column: Any, name: str, where: Where) -> np.ndarray:
     if not (pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)):
         return _numbers(column, name, where)
     _refuse_missing(column, name, where)
-    return _dates(column, name, where)
+    units, unit = _since_1970(column)
+    return _rows.times(np.ascontiguousarray(units).view(f"<M8[{unit}]"), lambda row: f"{where(row)}: column {name}")
 
 
 def labels(column: Any, name: str, where: Where) -> np.ndarray:
@@ -226,13 +226,8 @@ def is_missing(text: bytes) -> bool:
 
 def _in_microseconds(column: Any, name: str, where: Where) -> np.ndarray:
     """Timestamps and dates in microseconds since 1970-01-01, int64. Raises ValueError for one that does not fit."""
-    pa = arrow()
-    if pa.types.is_date32(column.type):
-        found, times, divisor = column.cast(pa.int32()).cast(pa.int64()), 86_400 * 10**6, 1
-    else:
-        unit = "ms" if pa.types.is_date64(column.type) else column.type.unit
-        found, (times, divisor) = column.cast(pa.int64()), _MICROSECONDS[unit]
-    units = found.to_numpy(zero_copy_only=False)
+    units, unit = _since_1970(column)
+    times, divisor = _MICROSECONDS[unit]
     most = (2**63 - 1) // times
     wrong = (units > most) | (units < -most) | (units % divisor != 0)
     if wrong.any():

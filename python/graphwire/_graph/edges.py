@@ -18,7 +18,7 @@ from graphwire._base.keywords import keywords
 from graphwire._base.native import check, ffi, finish, in_thread, lib, owned
 from graphwire._base.opened import Etype, OpenedGraph
 from graphwire._base.times import Times
-from graphwire._graph import fanouts
+from graphwire._graph import fanouts, time_ranges
 from graphwire._graph import ids as ids_module
 from graphwire._graph.rules import Rules
 from graphwire._graph.seed_times import SeedTimes, own_times
@@ -130,9 +130,12 @@ def neighbours(graph: OpenedGraph, ids: Ids, etype: Etype | None, fanout: int, o
     array = ids_module.node_array(graph, graph._ends[number][0 if out_edges else 1], ids, by)
     seed, stream = checks.integer("seed", seed, 0, checks.U64), checks.integer("stream", stream, 0, checks.U64)
     rules = Rules(graph, only=number, **rule)
+    given = times
     if rules.times and times is None:
         times = own_times(graph, rules, False, [graph._ends[number][0 if out_edges else 1]], [array])[0]
     seen = SeedTimes(rules, [len(array)], [times], [window], strict)
+    if given is not None:
+        time_ranges.compare(graph, rules, seen.until)
     spec = ffi.new("struct gw_neighbours_spec *", {
         "etype": number, "direction": lib.GW_OUT if checks.flag("out_edges", out_edges) else lib.GW_IN,
         "fanout": fanouts.count(fanout, "fanout"), "replace": checks.flag("replace", replace),

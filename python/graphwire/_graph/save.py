@@ -48,14 +48,6 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-def _host(rows: Any) -> np.ndarray:
-    """Rows as a NumPy array. NumPy has no bfloat16, which becomes float32."""
-    if hasattr(rows, "detach"):
-        rows = rows.detach().cpu()
-        rows = (rows.float() if str(rows.dtype) == "torch.bfloat16" else rows).numpy()
-    return np.asarray(rows)
-
-
 # --- What to write. ---
 
 class _Source:
@@ -73,7 +65,7 @@ class _Source:
             for begin in range(0, max(1, len(self._nodes)), step):
                 nodes = self._nodes[begin:begin + step]
                 which = slice(begin, begin + len(nodes)) if self._at_places else nodes
-                rows = {name: _host(column[which]) for name, column in self._columns.items()}
+                rows = {name: _arrays.host(column[which]) for name, column in self._columns.items()}
                 ids = self.graph.original_ids(nodes, self.ntype)
                 yield ids if isinstance(ids, list) else np.asarray(ids), rows
                 bar.to(begin + len(nodes))

@@ -250,7 +250,7 @@ class Tensor:
         if self._graph.standalone:
             raise TypeError(f"{self.name}: the rows of a standalone graph's tensor are this process's own, and cannot "
                             "be pickled or copied: send tensor[:], or open the graph over servers")
-        return _reopened, (self._graph, self.name, self.kept)
+        return open_tensor, (self._graph, self.name, self.kept)
 
     def __repr__(self) -> str:
         return f"<graphwire.Tensor {self.name}: {list(self.shape)} {self.dtype}>"
@@ -286,10 +286,6 @@ def _open(client: Any, name: str, kept: bool) -> Any:
         return out[0]
 
     return in_thread(call)
-
-
-def _reopened(graph: OpenedGraph, name: str, kept: bool) -> Tensor:
-    return open_tensor(graph, name, kept)
 
 
 def open_tensor(graph: OpenedGraph, name: str, kept: bool) -> Tensor:

@@ -20,6 +20,7 @@ from graphwire._base import checks
 from graphwire._base.arrays import Ids
 from graphwire._base.native import ResourceError, c_name, ffi, lib, owned
 from graphwire._base.opened import Etype
+from graphwire._graph import time_ranges
 from graphwire._graph.graph import Graph
 from graphwire._graph.held_out import pair_of
 from graphwire._graph.rules import Rules, listed
@@ -60,7 +61,6 @@ class _Lists:
              "ids": ffi.NULL if ids is None else _arrays.pointer(ids, "int64_t *")}
             for kind, ids in zip(self.types, self.ids)])
 
-
     def _for_negatives(self, graph: Graph, rules: Rules) -> bool:
         """Whether negatives need times."""
         return False
@@ -85,6 +85,8 @@ class _Lists:
                                      "give times, one for each seed")
             every = own_times(graph, rules, self.of_edges, self.types, self.ids)
         self.times = SeedTimes(rules, self.counts, every, of_lists(window, "window"), strict, for_negatives)
+        if times is not None:
+            time_ranges.compare(graph, rules, self.times.until)
         for place in range(len(self.types) if self.times.until else 0):
             self.times.put(self.lists[place], place)
             self.lists[place].count = self.counts[place]
