@@ -17,6 +17,7 @@ import torch_geometric.loader as pyg
 from conftest import Servers
 from graphwire.pyg import LinkNeighborLoader, NeighborLoader, NeighborSampler, from_pyg, stores
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.sampler import NegativeSampling
 
 FORMS = ("memory", "one part", "three parts", "stores", "servers")
 NEGATIVES = (None, ("binary", 1), ("binary", 0.5), ("triplet", 1), ("triplet", 2))
@@ -102,6 +103,10 @@ def check_links(given, data, name, negatives, random):
     links = torch.from_numpy(np.stack([random.integers(0, size, 12) for size in sizes]))
     counts, last = counts_of(data, random), bool(random.random() < 0.5)
     times = times_for(12, random) if name else None
+    ends = [oracle.nodes_of(data)[end] for end in kind[::2]]
+    if name and negatives:  # a node exists at each time
+        first = max(int(np.ceil(end.time.min().item())) if "time" in end else -20 for end in ends)
+        times = times.clamp(min=first)
     loader = LinkNeighborLoader(given.data, counts, (kind, links) if isinstance(data, HeteroData) else links,
                                 neg_sampling=negatives, time_attr=name, edge_label_time=times, disjoint=not name,
                                 temporal_strategy="last" if name and last else "uniform", batch_size=5, shuffle=True)
@@ -123,8 +128,21 @@ def check_links(given, data, name, negatives, random):
                 store = oracle.nodes_of(batch)[end]
                 assert ("seed_time" in store) == (times is not None)
                 assert own is None or oracle.same_rows(store.seed_time, own)
+        if own is not None and negatives:
+            check_existing([oracle.nodes_of(batch)[end] for end in kind[::2]], link, own, negatives[0])
         met += link.input_id.tolist()
     assert sorted(met) == list(range(12))
+
+
+def check_existing(ends, link, own, mode):
+    """The ends of negatives exist at the time of their link."""
+    if mode == "binary":
+        rows = list(zip(ends, link.edge_label_index[:, len(own):]))
+    else:
+        rows = [(ends[1], ends[1].dst_neg_index.reshape(len(own), -1).t().flatten())]
+    for end, some in rows:
+        if "time" in end:
+            assert (end.time[some] <= own[torch.arange(len(some)) % len(own)]).all()
 
 
 @pytest.mark.parametrize("name", [None, "time", "edge_time"])
@@ -140,7 +158,7 @@ def test_batches(seed, name, tmp_path):
         try:
             for _ in range(3):
                 check_nodes(given, data, name, random)
-            for negatives in NEGATIVES if name is None else (None,):
+            for negatives in NEGATIVES if name != "edge_time" else (None,):
                 check_links(given, data, name, negatives, random)
         finally:
             given.close()
@@ -177,7 +195,7 @@ def test_attributes_are_those_of_pyg(data, timed):
     neighbours the same values, up to the order of the nodes of a hop."""
     typed = isinstance(data, HeteroData)
     seeds, kind = torch.tensor([3, 1, 3, 0, 7, 1]), ("a", "r", "b")
-    times, links = torch.tensor([4, 9, 2, 0, 7, -1]), torch.stack([seeds, seeds.flip(0)])
+    times, links = torch.tensor([4, 9, 2, 0, 7, 1]), torch.stack([seeds, seeds.flip(0)])
     with from_pyg(data, time="time") as graph:
         how = {"time_attr": "time"} if timed else {"disjoint": True}
         sampler = NeighborSampler(graph, [-1, -1], **how)
@@ -185,7 +203,7 @@ def test_attributes_are_those_of_pyg(data, timed):
         pairs = [(NeighborLoader(data, [-1, -1], asked, batch_size=4, **how, **given),
                   pyg.NodeLoader(data, sampler, asked, batch_size=4, **given))]
         asked, given = (kind, links) if typed else links, {"edge_label_time": times} if timed else {}
-        for negatives in (None,) if timed else (None, "binary", ("triplet", 2)):
+        for negatives in None, "binary", ("triplet", 2):
             given = {**given, "neg_sampling": negatives, "batch_size": 4}
             pairs.append((LinkNeighborLoader(data, [-1, -1], asked, **how, **given),
                           pyg.LinkLoader(data, sampler, asked, **given)))
@@ -200,6 +218,36 @@ def test_attributes_are_those_of_pyg(data, timed):
                             assert value.dtype == same.dtype, name
                         elif isinstance(value, torch.Tensor) and name not in ("edge_index", "x", "edge_attr"):
                             assert value.dtype == same.dtype and torch.equal(value.sort()[0], same.sort()[0]), name
+
+
+@pytest.mark.parametrize("parts", [0, 1, 3])
+def test_negatives_exist(parts):
+    """Uniformly among the nodes that exist at the time of the link, which may be one, also with times that are equal to
+    that of the link. parts: 0 is data in memory."""
+    torch.manual_seed(11)
+    data = HeteroData()
+    data["a"].time, data["b"].time = torch.arange(60), torch.arange(80) // 2
+    data["a", "r", "b"].edge_index = torch.stack([torch.arange(60), torch.arange(60)])
+    data["a"].num_nodes, data["b"].num_nodes = 60, 80
+    given = from_pyg(data, num_parts=parts, time="time") if parts else data
+    times = torch.tensor([0, 4, 50]).repeat(4000)
+    links = ("a", "r", "b"), torch.zeros(2, len(times), dtype=torch.long)
+    for how, ends in (("binary", ("a", "b")), ("triplet", ("b",))):
+        loader = LinkNeighborLoader(given, [0], links, edge_label_time=times, time_attr="time", neg_sampling=how,
+                                    batch_size=len(times))
+        (batch,) = loader
+        for end in ends:
+            rows = (batch["b"].dst_neg_index if how == "triplet" else
+                    batch["a", "r", "b"].edge_label_index[int(end == "b"), len(times):])
+            for time in 0, 4, 50:
+                drawn = batch[end].n_id[rows[times == time]]
+                alive = int((data[end].time <= time).sum())  # the first nodes
+                counts = torch.bincount(drawn, minlength=alive).double()
+                assert len(counts) == alive, (how, end, time)
+                square = float(((counts - 4000 / alive) ** 2 * alive / 4000).sum())
+                assert square < alive - 1 + 5 * (2 * alive) ** 0.5, (how, end, time)
+    if parts:
+        given.close()
 
 
 def test_the_place_of_times():
@@ -221,11 +269,23 @@ def test_the_place_of_times():
     assert sorted(batch["a"].n_id.tolist()) == list(range(9))
 
 
+def test_the_place_of_times_of_stores():
+    """An attribute of the FeatureStore is of nodes, also if edges have a feature of its name."""
+    data = small_types()
+    data["a", "r", "b"].time = torch.full((70,), 99)
+    with from_pyg(data, time="time.source") as graph:
+        given = stores(graph, {"a": ["x", "time"], "b": "x"})
+        (batch,) = NeighborLoader(given, [-1], "b", torch.full((12,), 4), time_attr="time", batch_size=12)
+        ends = data["a", "r", "b"].edge_index
+        assert batch["a", "r", "b"].num_edges == int((data["a"].time[ends[0]] <= 4).sum()) > 0
+
+
 def test_errors():
     data, types = small(), small_types()
     zeros, of_links = torch.zeros(30, dtype=torch.long), torch.zeros(150)
     data.short, data.nan, data.two, data.w = zeros.short(), torch.full((30,), torch.nan), torch.rand(30, 2), of_links
-    both = small_types()
+    both, weighted, binary = small_types(), NegativeSampling("binary", dst_weight=torch.ones(30)), {
+        "neg_sampling": "binary"}
     both["a", "r", "b"].time = torch.arange(70)
     graph, timed = from_pyg(data), from_pyg(data, time="time")
     sampler = NeighborSampler(timed, [2], time_attr="time")
@@ -260,6 +320,12 @@ def test_errors():
             (lambda: LinkNeighborLoader(data, [2], edge_label_time=of_links), ValueError, "'time_attr' is not set"),
             (lambda: LinkNeighborLoader(data, [2], edge_label_time=torch.zeros(300), time_attr="time"), ValueError,
              "edge_label_time: 300 times for 150"),
+            (lambda: LinkNeighborLoader(data, [2], edge_label_time=of_links, time_attr="edge_time", **binary),
+             NotImplementedError, "neg_sampling with time_attr='edge_time'.*times of edges"),
+            (lambda: LinkNeighborLoader(data, [2], edge_label_time=of_links, time_attr="time", neg_sampling=weighted),
+             NotImplementedError, "dst_weight with time_attr"),
+            (lambda: LinkNeighborLoader(data, [2], edge_label_time=of_links - 1, time_attr="time", **binary)([0]),
+             graphwire.NotFoundError, "time -1.*no node"),
             (lambda: NeighborLoader(graph, [2], time_attr="time"), graphwire.NotFoundError,
              "time_attr: .*graphwire partition --time time"),
             (lambda: NeighborSampler(graph, [2], time_attr="time"), graphwire.NotFoundError, "partition --time time"),
@@ -299,6 +365,27 @@ def test_a_new_loader_draws_by_the_times_of_now():
     loaders.append(NeighborLoader(data, [-1], batch_size=30, time_attr="time", input_time=torch.full((30,), 4)))
     counts = [next(iter(loader)).edge_index.shape[1] for loader in loaders]
     assert counts[0] > 0 and counts[1] == 0
+
+
+def test_dates():
+    """Dates of seeds are converted to the unit of the graph's times, exactly or not at all."""
+    data = small_types()
+    del data["a"].time
+    days = np.arange(20).astype("datetime64[D]")
+    with from_pyg(data, node_features={"a": {"time": days}}, time="time") as graph:
+        plain = NeighborLoader(graph, [-1], ("b", [2, 5]), torch.tensor([7, 11]), time_attr="time", batch_size=2)
+        dates = np.array(["1970-01-08", "1970-01-12"], "datetime64[s]")
+        dated = NeighborLoader(graph, [-1], ("b", [2, 5]), dates, time_attr="time", batch_size=2)
+        for mine, other in zip(dated, plain):
+            assert mine["b"].seed_time.tolist() == [7, 11] and torch.equal(mine["a"].n_id, other["a"].n_id)
+            assert len(mine["a"].n_id) and (mine["a"].time <= mine["b"].seed_time[mine["a"].batch]).all()
+        with pytest.raises(ValueError, match=r"input_time.*no whole number of D"):
+            NeighborLoader(graph, [-1], ("b", [2]), dates[:1] + np.timedelta64(1, "h"), time_attr="time")
+        (own,) = NeighborLoader(graph, [-1, -1], "a", time_attr="time", batch_size=20)
+        assert (own["a"].time <= own["a"].batch)[20:].all() and own["a"].num_nodes > 20
+    data["a"].time = days
+    with pytest.raises(TypeError, match=r"time_attr: time of a.*datetime64"):
+        NeighborLoader(data, [-1], "a", time_attr="time")
 
 
 def test_a_script_of_relbench():

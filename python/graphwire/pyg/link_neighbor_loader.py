@@ -111,7 +111,8 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
         if label is not None and len(label) and self.neg_sampling is not None and label.min() == 0:
             label = label + 1  # 0 stands for negatives
         times = None if edge_label_time is None else SeedTimes(edge_label_time, count, "edge_label_time", draws.unit)
-        self._times = times.numbers if times is not None and draws.rules else None
+        self._link_times = None if times is None else times.numbers
+        self._times = self._link_times if draws.rules else None
         self._links, self._typed = links, links.typed
         self._negatives = Negatives(self.neg_sampling, self._source, links.kind, draws.time)
         self.input_data = EdgeSamplerInput(input_id=input_id, row=links.given[0], col=links.given[1], label=label,
@@ -120,11 +121,12 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
 
     def _asked(self, index: torch.Tensor, generator: torch.Generator) -> Asked:
         links, given, count = self._links, self.input_data, len(index)
-        src, dst = self._negatives.added_to(*links.ends(index), generator)
+        until = None if self._link_times is None else selected(self._link_times, index)
+        src, dst = self._negatives.added_to(*links.ends(index), until, generator)
         seeds = (Apart if self._sampler.disjoint else Shared)(links.kind, count, src, dst)
         times = None
-        if self._times is not None and isinstance(seeds, Apart):
-            times = seeds.of_links(selected(self._times, index))
+        if until is not None and self._times is not None and isinstance(seeds, Apart):
+            times = seeds.of_links(until)
         input_id = index if given.input_id is None else selected(given.input_id, index)
         time = None if given.time is None else selected(given.time, index)
         if self._negatives.triplet:

@@ -16,11 +16,12 @@ import torch
 from torch_geometric.sampler import NegativeSampling
 
 from graphwire._graph.held_out import pair_of
+from graphwire.pyg.existing import Existing, check_negatives
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.rows import joined, selected, taken, with_zeros
 from graphwire.pyg.sources import Source
 from graphwire.pyg.subgraph import EdgeType, triple
-from graphwire.pyg.times import Times, check_negatives
+from graphwire.pyg.times import Times
 
 READ_MAX = 1 << 22  # links that are read when the loader is made: 32 bytes each; the ends of more are read with a batch
 
@@ -139,22 +140,27 @@ def _kind_of(source: Source, kind: Any, given: bool) -> EdgeType:
 
 class Negatives:
     """PyG's neg_sampling for links of a kind. Draws from `generator` alone. Negatives may be edges of the graph, as in
-    PyG. Raises NotImplementedError if the links have times."""
+    PyG. time: the times of nodes, which exist from then on; None: they exist at all times."""
 
     def __init__(self, asked: NegativeSampling | None, source: Source, kind: EdgeType, time: Times | None = None):
-        if asked is not None:
-            check_negatives(time)
         self.binary = asked is not None and asked.is_binary()
         self.triplet = asked is not None and asked.is_triplet()
         self._amount = 0 if asked is None else asked.amount
-        self._ends = [_Ends(source, ntype, name, getattr(asked, name)) for ntype, name, wanted in (
-            (kind[0], "src_weight", self.binary), (kind[2], "dst_weight", self.binary or self.triplet)) if wanted]
+        wanted = [(ntype, name) for ntype, name, drawn in (
+            (kind[0], "src_weight", self.binary), (kind[2], "dst_weight", self.binary or self.triplet)) if drawn]
+        timed = () if time is None else time.nodes
+        if wanted:
+            check_negatives(time, {name: getattr(asked, name) for ntype, name in wanted if ntype in timed})
+        self._ends = [_Ends(source, ntype, name, getattr(asked, name), time if ntype in timed else None)
+                      for ntype, name in wanted]
 
-    def added_to(self, src: torch.Tensor, dst: torch.Tensor,
+    def added_to(self, src: torch.Tensor, dst: torch.Tensor, times: torch.Tensor | None,
                  generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-        """(src, dst) with those of the negatives behind them: pairs, or with "triplet" destinations."""
+        """(src, dst) with those of the negatives behind them: pairs, or with "triplet" destinations. times: those of
+        the links, or None."""
         more = math.ceil(len(src) * self._amount)
-        drawn = [ends.drawn(more, generator) for ends in self._ends]
+        at = None if times is None else taken(times, repeated(more, len(src)))
+        drawn = [ends.drawn(more, at, generator) for ends in self._ends]
         if self.binary:
             src = joined([(src, None), (drawn[0], None)])
         return src, joined([(dst, None), (drawn[-1], None)]) if drawn else dst
@@ -162,13 +168,15 @@ class Negatives:
 
 class _Ends:
     """Nodes of a type as ends of negatives. weight: [nodes] in the order of the user's rows; None: all nodes are
-    equally likely. Weights are summed once, so that the time of a draw does not depend on the number of nodes.
+    equally likely. Weights are summed once, so that the time of a draw does not depend on the number of nodes. time:
+    the times from which nodes exist; None: they exist at all times.
 
     Raises ValueError, which has `name`, for a wrong shape, for weights that are negative, not finite or all 0, and for
     a type whose ids are not rows."""
 
-    def __init__(self, source: Source, ntype: str, name: str, weight: Any):
+    def __init__(self, source: Source, ntype: str, name: str, weight: Any, time: Times | None = None):
         self._count, self._sums = source.graph.num_nodes(ntype), None
+        self._existing = None if time is None else Existing(time, ntype)
         if weight is None:
             return
         weight = torch.as_tensor(weight, dtype=torch.float64, device="cpu")
@@ -182,8 +190,10 @@ class _Ends:
                              "other original ids")
         self._sums = torch.empty_like(weight).index_copy_(0, nodes, weight).cumsum(0)
 
-    def drawn(self, count: int, generator: torch.Generator) -> torch.Tensor:
-        """The graph's ids of `count` nodes, with replacement."""
+    def drawn(self, count: int, times: torch.Tensor | None, generator: torch.Generator) -> torch.Tensor:
+        """The graph's ids of `count` nodes, with replacement. times: of each of them, or None."""
+        if self._existing is not None and times is not None:
+            return self._existing.drawn(times, generator)
         if self._sums is None:
             return torch.randint(self._count, (count,), generator=generator)
         at = torch.rand(count, dtype=torch.float64, generator=generator).numpy() * float(self._sums[-1])

@@ -108,7 +108,8 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
         draws = self._sampler._draws
         if draws.time is None or draws.rules is None:
             return None
-        return given.numbers if given is not None else draws.time.own(self._ntype, self._nodes, "input_time")
+        return given.numbers if given is not None else draws.time.own(
+            self._ntype, self._nodes, "input_time", draws.unit)
 
     def _asked(self, index: torch.Tensor, generator: torch.Generator) -> Asked:
         given, ntype = self.input_data, self._ntype

@@ -34,10 +34,11 @@ from graphwire._graph.rules import Weight
 from graphwire._train.loader import sample
 from graphwire.pyg.draws import Draws
 from graphwire.pyg.edges import EdgePermutations
+from graphwire.pyg.existing import NegativesAtTimes
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.stores import GraphStore
 from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
-from graphwire.pyg.times import SeedTimes, Times, check_negatives
+from graphwire.pyg.times import SeedTimes, Times
 
 Output = Union[SamplerOutput, HeteroSamplerOutput]
 
@@ -70,7 +71,8 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         it, so that a batch's e_id are columns of the edge_index from which the graph was made. "graph": all ids are the
         graph's. The stores must have the same `ids`.
 
-    Raises NotImplementedError for "induced", for weight_attr with time_attr, and for negatives with time_attr;
+    Raises NotImplementedError for "induced", for weight_attr with time_attr, and for negatives that
+    graphwire.pyg.LinkNeighborLoader refuses;
     ValueError for seeds without a type in a heterogeneous graph, for times that do not exist, and for "last" without
     times; TypeError and InvalidError for num_neighbors; TypeError and NotFoundError for weight_attr; and the errors of
     graphwire.sample.
@@ -111,8 +113,13 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         counts: Any = {ntype: self.graph.num_nodes(ntype) for ntype in self.graph.ntypes}
         if index.input_type is None:
             counts = self.graph.num_nodes()
-        if neg_sampling is not None:
-            check_negatives(self._draws.time)
+        time, typed = self._draws.time, index.input_type
+        if neg_sampling is not None and time is not None:
+            if index.time is None:
+                raise ValueError("edge_label_time is not set, and the sampler has a time_attr: negatives need times")
+            kinds = (typed[0], typed[-1]) if typed else (self.graph.ntypes[0], self.graph.ntypes[0])
+            times = SeedTimes(index.time, len(index.time), "edge_label_time", self._draws.unit).numbers
+            neg_sampling = NegativesAtTimes(neg_sampling, time, kinds, times, self._ids)
         return self._directed(edge_sample(index, self._sample, counts, self.disjoint, None, neg_sampling))
 
     @property
@@ -162,7 +169,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         if draws.time is None or draws.rules is None:
             return None
         if given is None:
-            return {ntype: draws.time.own(ntype, ids, "input_time") for ntype, ids in seeds.items()}
+            return {ntype: draws.time.own(ntype, ids, "input_time", draws.unit) for ntype, ids in seeds.items()}
         return {ntype: SeedTimes(given[ntype], len(ids), "input_time", draws.unit).numbers
                 for ntype, ids in seeds.items()}
 
