@@ -32,22 +32,36 @@ static bool is_structure(const struct gw_graph_meta *meta, bool of_edges, const 
 	return strchr(name, '/') != NULL;
 }
 
-bool gw_feature_parse(const struct gw_graph_meta *meta, const char *key, bool *of_edges, uint32_t *type,
-		      const char **name)
+/* The name of an array of a type; NULL: the key has another form. */
+static const char *key_parse(const struct gw_graph_meta *meta, const char *key, bool *of_edges, uint32_t *type)
 {
 	const char *first = strchr(key, '/'), *second = first ? strchr(first + 1, '/') : NULL;
 	*of_edges = strncmp(key, "edge/", 5) == 0;
-	if (!second || is_structure(meta, *of_edges, second + 1))
-		return false;
+	if (!second)
+		return NULL;
 	size_t length = (size_t)(second - first - 1);
-	*name = second + 1;
 	uint32_t types = *of_edges ? meta->num_etypes : meta->num_ntypes;
 	for (*type = 0; *type < types; (*type)++) {
 		const char *folder = *of_edges ? meta->etypes[*type].folder : meta->ntypes[*type].name;
 		if (strlen(folder) == length && memcmp(folder, first + 1, length) == 0)
-			return true;
+			return second + 1;
 	}
-	return false;
+	return NULL;
+}
+
+bool gw_feature_parse(const struct gw_graph_meta *meta, const char *key, bool *of_edges, uint32_t *type,
+		      const char **name)
+{
+	*name = key_parse(meta, key, of_edges, type);
+	return *name && !is_structure(meta, *of_edges, *name);
+}
+
+bool gw_feature_parse_source(const struct gw_graph_meta *meta, const char *key, bool *of_edges, uint32_t *type,
+			     const char **name)
+{
+	*name = key_parse(meta, key, of_edges, type);
+	return *name && *of_edges && meta->minor >= GW_FORMAT_MINOR_TIMES &&
+	       gw_name_ends_in(*name, GW_TIME_SOURCE_TAIL) && !strchr(*name, '/');
 }
 
 bool gw_feature_is_meant(const char *key, const char *word)

@@ -11,6 +11,10 @@
 bool gw_feature_parse(const struct gw_graph_meta *meta, const char *key, bool *of_edges, uint32_t *type,
 		      const char **name);
 
+/* The same for arrays with the times of the edges' sources, "edge/<folder>/<name>.source" (docs/FORMAT.md, Times). */
+bool gw_feature_parse_source(const struct gw_graph_meta *meta, const char *key, bool *of_edges, uint32_t *type,
+			     const char **name);
+
 /* Whether a user's word names the feature of this key: "feat", of any type; "paper/feat"; or the key itself. */
 bool gw_feature_is_meant(const char *key, const char *word);
 

@@ -116,13 +116,15 @@ static gw_status add_inverse(struct gw_client *client, uint32_t etype)
 	return gw_places_find(client, key, &tensor->rows.places);
 }
 
-static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta *array)
+/* Adds an array of nodes or edges, if it is a feature; with of_source, if it has the times of the edges' sources. */
+static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta *array, bool of_source)
 {
 	const struct gw_graph_meta *meta = client->meta;
 	bool of_edges, changes = false;
 	uint32_t type;
 	const char *name;
-	if (array->ndim == 0 || !gw_feature_parse(meta, array->key, &of_edges, &type, &name))
+	if (array->ndim == 0 || !(of_source ? gw_feature_parse_source : gw_feature_parse)(meta, array->key, &of_edges,
+											    &type, &name))
 		return GW_OK;
 	gw_status status = check_alike(meta, array);
 	if (status == GW_OK)
@@ -264,8 +266,10 @@ gw_status gw_tensors_build(struct gw_client *client)
 		return GW_NO_MEMORY;
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < part->count && status == GW_OK; i++)
-		status = add_tensor(client, &part->arrays[i]);
+		status = add_tensor(client, &part->arrays[i], false);
 	client->feature_count = client->tensor_count;
+	for (uint32_t i = 0; i < part->count && status == GW_OK; i++)
+		status = add_tensor(client, &part->arrays[i], true);
 	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++)
 		status = add_inverse(client, e);
 	for (uint32_t t = 0; t < meta->num_ntypes && status == GW_OK; t++)

@@ -21,14 +21,20 @@ static gw_status feature_open(struct gw_client *client, const struct gw_client_t
 	return status == GW_OK ? gw_tensor_create_planned(client, &plan, false, out) : status;
 }
 
+static gw_status check_type(const struct gw_client *client, bool of_edges, uint32_t type)
+{
+	uint32_t types = of_edges ? client->meta->num_etypes : client->meta->num_ntypes;
+	return type < types ? GW_OK
+			    : gw_fail(GW_RANGE, "%s type %u of %u", of_edges ? "edge" : "node", type, types);
+}
+
 static gw_status find_tensor(struct gw_client *client, bool of_edges, uint32_t type, const char *name,
 			     const struct gw_tensor **out)
 {
 	*out = NULL;
-	const struct gw_graph_meta *meta = client->meta;
-	uint32_t types = of_edges ? meta->num_etypes : meta->num_ntypes;
-	if (type >= types)
-		return gw_fail(GW_RANGE, "%s type %u of %u", of_edges ? "edge" : "node", type, types);
+	gw_status status = check_type(client, of_edges, type);
+	if (status != GW_OK)
+		return status;
 	char names[512] = "";
 	size_t used = 0;
 	for (uint32_t i = 0; i < client->tensor_count; i++) {
@@ -53,4 +59,35 @@ gw_status gw_node_tensor(struct gw_client *client, uint32_t ntype, const char *n
 gw_status gw_edge_tensor(struct gw_client *client, uint32_t etype, const char *name, const struct gw_tensor **out)
 {
 	return find_tensor(client, true, etype, name, out);
+}
+
+/* NULL: it does not exist. */
+static const struct gw_client_tensor *feature_named(const struct gw_client *client, bool of_edges, uint32_t type,
+						    const char *name)
+{
+	for (uint32_t i = 0; i < client->tensor_count; i++) {
+		const struct gw_tensor *tensor = &client->tensors[i].tensor;
+		if (tensor->of_edges == of_edges && tensor->type == type && strcmp(tensor->name, name) == 0)
+			return &client->tensors[i];
+	}
+	return NULL;
+}
+
+gw_status gw_edge_times(struct gw_client *client, uint32_t etype, const char *name, const struct gw_tensor **out)
+{
+	char of_source[GW_NAME_MAX + sizeof(GW_TIME_SOURCE_TAIL)];
+	*out = NULL;
+	gw_status status = check_type(client, true, etype);
+	if (status != GW_OK)
+		return status;
+	const struct gw_client_tensor *times = feature_named(client, true, etype, name);
+	if (!times && (size_t)snprintf(of_source, sizeof(of_source), "%s" GW_TIME_SOURCE_TAIL, name) < sizeof(of_source))
+		times = feature_named(client, true, etype, of_source);
+	if (!times && feature_named(client, false, client->etypes[etype].src, name))
+		return gw_fail(GW_NOT_FOUND,
+			       "edge type %s: \"%.64s\" is a feature of the sources, and the parts do not store it beside "
+			       "the edges; \"graphwire partition --time %.64s\" makes parts that do",
+			       client->etypes[etype].name, name, name);
+	*out = times ? &times->tensor : NULL;
+	return GW_OK;
 }

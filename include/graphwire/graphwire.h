@@ -174,14 +174,23 @@ struct gw_tensor {
  * Servers may serve a feature as rows that change (serve --mutable). The call then opens a kept tensor (tensors.h)
  * named "node/<type>/<name>" or "edge/<type>/<name>", with the errors of gw_tensor_open.
  *
- * An edge's id is its position in the graph. Two more tensors of an edge type lead from ids to the input and back:
+ * An edge's id is its position in the graph. Two tensors of an edge type lead from ids to the input and back:
  *   orig_id          row i is the input's row (or id) of edge i; uint32 or int64; absent if the edges have none
  *   orig_id.inverse  row r is the first edge whose orig_id is r; uint32 or uint64; absent if an id is left out. Its
- *                    shape[0] is num_edges if no two edges share an orig_id. gw_tensor_at does not list it. */
+ *                    shape[0] is num_edges if no two edges share an orig_id. gw_tensor_at does not list it.
+ * NAME.source is the node feature NAME of the edges' sources, if parts store it ("graphwire partition --time NAME").
+ * gw_tensor_at does not list it. */
 GW_API gw_status gw_node_tensor(struct gw_client *client, uint32_t ntype, const char *name,
 				const struct gw_tensor **out);
 GW_API gw_status gw_edge_tensor(struct gw_client *client, uint32_t etype, const char *name,
 				const struct gw_tensor **out);
+
+/* Finds the times that `name` means for the edges of a type: its feature of this name, or else NAME.source. *out: a
+ * tensor whose name gw_edge_rule.time and gw_edge_rule.end take; NULL: the edges have no such times. A tensor of another
+ * form than times is found too; a draw by it fails. GW_NOT_FOUND: the sources have the feature, and the parts do not
+ * store it beside the edges; GW_RANGE: the type does not exist. */
+GW_API gw_status gw_edge_times(struct gw_client *client, uint32_t etype, const char *name,
+			       const struct gw_tensor **out);
 
 /* The number-th tensor of the client, for listing; NULL past the end. Before a writable tensor is used, find it by its
  * name. */

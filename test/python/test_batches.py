@@ -92,7 +92,8 @@ def same(one, other):
 
 
 def check_equal(one, other):
-    for name in ("seeds", "seed_rows", "src_rows", "dst_rows", "negative_rows", "nodes", "features", "labels"):
+    for name in ("seeds", "seed_rows", "src_rows", "dst_rows", "negative_rows", "nodes", "groups", "seed_times", "features",
+                 "labels"):
         assert same(getattr(one, name), getattr(other, name)), name
     assert [getattr(one, name) for name in ALIKE] == [getattr(other, name) for name in ALIKE]
     assert len(one.blocks) == len(other.blocks)
@@ -161,9 +162,9 @@ def test_batches_of_another_process(hetero, method):
         assert torch.equal(around.edge_ids, graph.neighbours([1, 2, 3], "cites").edge_ids)
 
 
-MADE = ["nodes", "blocks", "features"]
+MADE = ["nodes", "groups", "blocks", "features"]
 OF_A_PICKLE = {"epoch", "step", "frontier", "seeds", "seed_rows", "nodes", "blocks", "features", "labels", "etypes",
-               "src_rows", "dst_rows", "negative_rows", "true_edges", "edge_type", "_lease"}
+               "src_rows", "dst_rows", "negative_rows", "true_edges", "edge_type", "groups", "seed_times", "_lease"}
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +194,9 @@ def check_against_memory(graph, batch, minibatch, index):
     for number, ntype in enumerate(graph.ntypes):
         assert same(read(minibatch.nodes[number], minibatch.node_counts[number], np.int64),
                     np.asarray(batch.nodes[ntype]))
+        assert batch.groups is None or same(
+            read(minibatch.groups[number], minibatch.node_counts[number], np.uint32).astype(np.int64),
+            np.asarray(batch.groups[ntype]))
     for hop, block in enumerate(reversed(batch.blocks)):
         there = minibatch.blocks[hop]
         assert list(block.num_src.values()) == [there.src_counts[i] for i in range(len(graph.ntypes))]
@@ -216,7 +220,8 @@ def test_attributes_are_made_when_they_are_asked_for(many_types, numpy):
     random = np.random.default_rng(5)
     graph = graphwire.open(many_types, numpy=numpy)
     for turn in range(12):
-        options = {"frontier": ["all", "new"][turn % 2], "index_dtype": ["int64", "int32"][turn // 2 % 2]}
+        options = {"frontier": ["all", "new"][turn % 2], "index_dtype": ["int64", "int32"][turn // 2 % 2],
+                   "disjoint": turn % 3 == 0}
         edges = {graph.etypes[i]: ["w", "b"] for i in random.choice(40, 5, replace=False)}
         batch = graphwire.sample(graph, {"n3": random.integers(0, 90, 20), "n6": [turn]}, [3, 2], seed=turn,
                                  features={"n2": ["x", "u"], "n5": "x"}, edge_features=edges, **options)
@@ -224,6 +229,7 @@ def test_attributes_are_made_when_they_are_asked_for(many_types, numpy):
         for name in random.permutation(MADE):
             assert name not in vars(batch) or again is not None
             assert getattr(batch, name) is getattr(batch, name)
+        assert (batch.groups is None) == (turn % 3 != 0)
         assert count == batch.num_edges == sum(block.num_edges for block in batch.blocks)
         check_against_memory(graph, batch, batch._lease.minibatch, options["index_dtype"])
         for ntype, rows in batch.features.items():

@@ -15,11 +15,13 @@ from graphwire._base import arrays as _arrays
 from graphwire._base import checks
 from graphwire._base.arrays import Array, Ids
 from graphwire._base.keywords import keywords
-from graphwire._base.native import c_name, check, ffi, finish, in_thread, lib, owned
+from graphwire._base.native import check, ffi, finish, in_thread, lib, owned
 from graphwire._base.opened import Etype, OpenedGraph
+from graphwire._base.times import Times
 from graphwire._graph import fanouts
 from graphwire._graph import ids as ids_module
-from graphwire._graph.weights import Weight, weight_of
+from graphwire._graph.rules import Rules
+from graphwire._graph.seed_times import SeedTimes, own_times
 
 
 @keywords
@@ -123,16 +125,21 @@ def degrees(graph: OpenedGraph, ids: Ids, etype: Etype | None, out_edges: bool, 
 
 
 def neighbours(graph: OpenedGraph, ids: Ids, etype: Etype | None, fanout: int, out_edges: bool, replace: bool,
-               weight: Weight, seed: int, stream: int, by: str) -> EdgeList:
+               seed: int, stream: int, by: str, times: Times, window: Times, strict: bool, **rule: Any) -> EdgeList:
     number, client = graph.etype_number(etype), graph._opened()
     array = ids_module.node_array(graph, graph._ends[number][0 if out_edges else 1], ids, by)
     seed, stream = checks.integer("seed", seed, 0, checks.U64), checks.integer("stream", stream, 0, checks.U64)
-    name = weight_of(graph, weight, number)
-    rule = ffi.NULL if name is None else ffi.new("char[]", c_name("weight", name))
+    rules = Rules(graph, only=number, **rule)
+    if rules.times and times is None:
+        times = own_times(graph, rules, False, [graph._ends[number][0 if out_edges else 1]], [array])[0]
+    seen = SeedTimes(rules, [len(array)], [times], [window], strict)
     spec = ffi.new("struct gw_neighbours_spec *", {
         "etype": number, "direction": lib.GW_OUT if checks.flag("out_edges", out_edges) else lib.GW_IN,
         "fanout": fanouts.count(fanout, "fanout"), "replace": checks.flag("replace", replace),
-        "rule": {"weight": rule}})
+        "strict_times": seen.strict, "real_times": seen.real})
+    if rules.pointer != ffi.NULL:
+        spec.rule = rules.pointer[0]
+    seen.put(spec, 0)
     return _list(graph, lambda out, ticket: lib.gw_neighbours_start(
         client.pointer, spec, seed, stream, _arrays.ids_pointer(array), len(array), out, ticket))
 

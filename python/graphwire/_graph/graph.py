@@ -24,13 +24,14 @@ from graphwire._base.escape import unescaped
 from graphwire._base.keywords import keywords
 from graphwire._base.native import c_name, check, ffi, lib, text
 from graphwire._base.opened import Etype, OpenedGraph
+from graphwire._base.times import Times
 from graphwire._graph import edges, tensor
 from graphwire._graph import ids as ids_module
 from graphwire._graph.edges import EdgeList
 from graphwire._graph.ids import OrigIds
 from graphwire._graph.index import RowIndex
+from graphwire._graph.rules import Time, Weight
 from graphwire._graph.tensor import Initial, Tensor
-from graphwire._graph.weights import Weight
 
 
 def _text(name: str, value: Any) -> str | bytes | None:
@@ -275,8 +276,9 @@ class Graph(OpenedGraph):
         return edges.has_edges(self, src, dst, etype, by)
 
     def neighbours(self, ids: Ids, etype: Etype | None = None, fanout: int = -1, *, out_edges: bool = False,
-                   replace: bool = False, weight: Weight = None, seed: int = 0, stream: int = 0,
-                   by: str = "graph") -> EdgeList:
+                   replace: bool = False, weight: Weight = None, time: Time = None, times: Times = None,
+                   window: Times = None, pick: str = "uniform", strict: bool = False, end: Time = None, seed: int = 0,
+                   stream: int = 0, by: str = "graph") -> EdgeList:
         """The edges at nodes: an EdgeList with one entry for each id.
 
         ids: nodes at which the edges end; with out_edges=True, nodes at which they start.
@@ -285,15 +287,19 @@ class Graph(OpenedGraph):
         weight: a feature of the edge type, or {edge type: feature}: sample the edges in proportion to it, as
             NodeLoader does. Edges of weight 0 are never in the result, also with fanout -1. None: all edges are equally
             likely.
+        time, times, window, pick, strict, end: sample edges by their times, as NodeLoader does. times: one for each id;
+            equal ids may have different times.
         seed, stream: decide what is sampled. The first hop of a mini-batch with the same seed and stream samples the
             same edges.
         by: "orig": ids are original ids of nodes, with the errors of ids_of.
 
-        Raises InvalidError and TypeError for invalid numbers; NotFoundError if the edge type has no such feature;
-        GraphwireError (GW_UNSUPPORTED) for out_edges if the edge type is not stored by source, for out_edges with a
-        weight, and for a feature that is not one number for each edge; and the errors of find_edges, for ids of nodes.
+        Raises InvalidError and TypeError for invalid numbers and times; NotFoundError if the edge type has no such
+        feature; GraphwireError (GW_UNSUPPORTED) for out_edges if the edge type is not stored by source, for out_edges
+        with a weight or a time, for a weight with a time, and for a feature that is not one number for each edge; and
+        the errors of find_edges, for ids of nodes.
         """
-        return edges.neighbours(self, ids, etype, fanout, out_edges, replace, weight, seed, stream, by)
+        return edges.neighbours(self, ids, etype, fanout, out_edges, replace, seed, stream, by, times, window, strict,
+                                weight=weight, time=time, end=end, pick=pick)
 
     def split(self, what: Any = None, ntype: str | None = None, *, etype: Etype | None = None, world: int | None = None,
               rank: int | None = None) -> Array:

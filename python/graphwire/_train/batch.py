@@ -180,15 +180,21 @@ class Batch:
     epoch, step: the loader's position when it returned the batch.
     seeds: [seeds] int64, global ids.
     seed_rows: [seeds] int64, the row of each seed among the nodes of its type, and so its row in a model's output.
-        Equal seeds share a row.
-    nodes: {node type: [n] int64}, global ids, each once, in the order of the rows of blocks[0]'s sources.
+        Equal seeds share a row, but not in a disjoint batch.
+    nodes: {node type: [n] int64}, global ids, each once, in the order of the rows of blocks[0]'s sources. In a disjoint
+        batch each once in its group, so that an id may repeat.
+    groups: in a disjoint batch, {node type: [n] int64}, the group of each node; else None. Groups are the seeds in
+        their order, from 0 on. In a batch of edges they are, type after type: the sources of the edges, their
+        destinations, and their negatives, edge after edge. An edge leads from a node to one of the same group.
+    seed_times: [seeds] int64, or float64, the times of the seeds; None: edges were not drawn by time.
     blocks: a list of Block, outermost hop first.
     features: {node type: {feature: [n, …]}}, a row for each node.
     labels: {feature: [seeds, …]}, a row for each seed.
     frontier: "all" or "new", the loader's.
     etypes: the graph's edge types, also those without an edge in the batch.
 
-    If the seeds were given by node type, seeds and seed_rows are {node type: …}, and labels {node type: {feature: …}}.
+    If the seeds were given by node type, seeds, seed_rows and seed_times are {node type: …}, and labels
+    {node type: {feature: …}}. Groups then count the seeds of all types, type after type.
 
     In a batch of an EdgeLoader, seeds are ids of edges, labels are features of these edges, and seed_rows is None. It
     has more attributes:
@@ -226,6 +232,8 @@ class Batch:
         self.dst_rows: Array = None
         self.negative_rows: Array = None
         self.true_edges: Any = 0
+        self.groups: dict[str, Array] | None = None
+        self.seed_times: Any = None
         self.edge_type: str | None = None
         self._lease: Lease | None = None
 
@@ -234,18 +242,24 @@ class Batch:
         """The batch of a lease's gw_minibatch, whose nodes, blocks and features `form` makes when they are asked for: a
         batch of many types has hundreds of arrays. form: a graphwire._train.minibatch.Form."""
         batch = cls(seeds, seed_rows, {}, [], {}, {})
-        del batch.nodes, batch.blocks, batch.features
+        del batch.nodes, batch.blocks, batch.features, batch.groups
         batch._lease, batch._form = lease, form
         return batch
 
     def _make(self) -> dict[str, Any]:
         """Makes all attributes that are not made yet, and returns the attributes."""
-        return {**self.__dict__, "nodes": self.nodes, "blocks": self.blocks, "features": self.features}
+        return {**self.__dict__, "nodes": self.nodes, "groups": self.groups, "blocks": self.blocks,
+                "features": self.features}
 
     @cached_property
     @eager
     def nodes(self) -> dict[str, Array]:
         return self._form.nodes(self._lease)
+
+    @cached_property
+    @eager
+    def groups(self) -> dict[str, Array] | None:
+        return None if self._lease is None else self._form.groups(self._lease)
 
     @cached_property
     @eager
@@ -302,6 +316,7 @@ class Batch:
                         _each(self.labels, change))
         changed.src_rows, changed.dst_rows = _of(self.src_rows, change), _of(self.dst_rows, change)
         changed.negative_rows, changed.true_edges = _of(self.negative_rows, change), self.true_edges
+        changed.groups, changed.seed_times = _of(self.groups, change), _of(self.seed_times, change)
         changed.epoch, changed.step, changed.edge_type = self.epoch, self.step, self.edge_type
         changed.frontier, changed.etypes = self.frontier, self.etypes
         return changed
@@ -338,7 +353,7 @@ class Batch:
 
     def _tensors(self) -> Iterator[Array]:
         for part in (self.seeds, self.seed_rows, self.src_rows, self.dst_rows, self.negative_rows, self.nodes,
-                     self.labels, self.features):
+                     self.groups, self.seed_times, self.labels, self.features):
             yield from _leaves(part)
         for block in self.blocks:
             for edges in block.edges.values():
@@ -351,4 +366,6 @@ class Batch:
 
     def __repr__(self) -> str:
         nodes = ", ".join(f"{len(ids)} {ntype}" for ntype, ids in self.nodes.items())
-        return f"<graphwire.Batch: {self.num_seeds} seeds, {nodes}, {self.num_edges} edges, {len(self.blocks)} hops>"
+        groups = "" if self.groups is None else ", disjoint" if self.seed_times is None else ", disjoint by time"
+        return (f"<graphwire.Batch: {self.num_seeds} seeds, {nodes}, {self.num_edges} edges, {len(self.blocks)} hops"
+                f"{groups}>")

@@ -29,10 +29,11 @@ from graphwire._base.keywords import keywords
 from graphwire._base.log import deliver
 from graphwire._base.native import SLICE_MS, Call, ClosedError, OfProcess, Workers, check, error_of, ffi, finish, lib
 from graphwire._base.opened import Etype
+from graphwire._base.times import Times
 from graphwire._graph.fanouts import Fanouts
 from graphwire._graph.graph import Graph
 from graphwire._graph.held_out import HeldOut
-from graphwire._graph.weights import Weight
+from graphwire._graph.rules import Time, Weight
 from graphwire._train.batch import Batch
 from graphwire._train.loops import END, Loop
 from graphwire._train.minibatch import Names, Spec, make_batch
@@ -213,7 +214,7 @@ class Loader(OfProcess):
             "shuffle": checks.flag("shuffle", shuffle), "seed": checks.integer("seed", seed, 0, checks.U64),
             "world": self.world, "rank": self.rank, "last": getattr(lib, _LAST[self.last]),
             "depth": checks.integer("depth", depth, 1, _DEPTH_MAX)})
-        if seeds.several:
+        if seeds.several or seeds.times.until:
             self._options.lists, self._options.list_count = seeds.lists, len(seeds.types)
         else:
             self._options.ids, self._options.id_count = seeds.lists[0].ids, seeds.lists[0].count
@@ -458,13 +459,17 @@ class NodeLoader(Loader):
 
     def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Fanouts = (10, 10), *,
                  ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
-                 replace: bool = False, weight: Weight = None, frontier: str = "all", held_out: HeldOut | None = None,
+                 replace: bool = False, weight: Weight = None, time: Time = None, times: Times = None,
+                 window: Times = None, pick: str = "uniform", strict: bool = False, end: Time = None,
+                 disjoint: bool = False, frontier: str = "all", held_out: HeldOut | None = None,
                  index_dtype: str = "int64", batch_size: int = 1000, shuffle: bool = False, seed: int = 0,
                  world: int | None = None, rank: int | None = None, last: str | None = None, depth: int = 4,
                  device: Any = None):
         nodes = NodeSeeds(graph, seeds, ntype)
         spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
-                    replace=replace, weight=weight, frontier=frontier, index_dtype=index_dtype, held_out=held_out)
+                    replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
+                    frontier=frontier, index_dtype=index_dtype, held_out=held_out)
+        spec.take_times(graph, nodes, times, window, strict)
         super().__init__(graph, spec, nodes, fanouts, batch_size=batch_size, shuffle=shuffle, seed=seed,
                          world=world, rank=rank, last=last, depth=depth, device=device)
 
@@ -514,15 +519,18 @@ class EdgeLoader(Loader):
                  reverse_etype: Etype | Mapping[Etype, Etype] | None = None,
                  reverse_ids: Ids | Mapping[Etype, Ids] | None = None, ends: Any = None, features: Names = None,
                  labels: Names = None, edge_features: Names = None, replace: bool = False, weight: Weight = None,
-                 frontier: str = "all", held_out: HeldOut | None = None, index_dtype: str = "int64",
-                 batch_size: int = 1000, shuffle: bool = False, seed: int = 0, world: int | None = None,
-                 rank: int | None = None, last: str | None = None, depth: int = 4, device: Any = None):
+                 time: Time = None, times: Times = None, window: Times = None, pick: str = "uniform",
+                 strict: bool = False, end: Time = None, disjoint: bool = False, frontier: str = "all",
+                 held_out: HeldOut | None = None, index_dtype: str = "int64", batch_size: int = 1000,
+                 shuffle: bool = False, seed: int = 0, world: int | None = None, rank: int | None = None,
+                 last: str | None = None, depth: int = 4, device: Any = None):
         edges = EdgeSeeds(graph, seeds, etype, negatives=negatives, negative_end=negative_end,
                           negative_ids=negative_ids, no_true_edges=no_true_edges, exclude=exclude,
                           reverse_etype=reverse_etype, reverse_ids=reverse_ids, ends=ends)
         spec = Spec(graph, fanouts, nodes=None, features=features, labels=labels, edge_features=edge_features,
-                    replace=replace, weight=weight, frontier=frontier, index_dtype=index_dtype, edges=edges,
-                    held_out=held_out)
+                    replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
+                    frontier=frontier, index_dtype=index_dtype, edges=edges, held_out=held_out)
+        spec.take_times(graph, edges, times, window, strict)
         super().__init__(graph, spec, edges, fanouts, batch_size=batch_size, shuffle=shuffle, seed=seed,
                          world=world, rank=rank, last=last, depth=depth, device=device)
 
@@ -530,8 +538,9 @@ class EdgeLoader(Loader):
 @keywords
 def sample(graph: Graph, seeds: Seeds, fanouts: Fanouts, *, seed: int = 0, stream: int = 0,
            ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
-           replace: bool = False, weight: Weight = None, frontier: str = "all", held_out: HeldOut | None = None,
-           index_dtype: str = "int64") -> Batch:
+           replace: bool = False, weight: Weight = None, time: Time = None, times: Times = None, window: Times = None,
+           pick: str = "uniform", strict: bool = False, end: Time = None, disjoint: bool = False,
+           frontier: str = "all", held_out: HeldOut | None = None, index_dtype: str = "int64") -> Batch:
     """Samples one mini-batch around `seeds`, which may be empty. The other arguments are NodeLoader's, except stream:
     seed, stream and seeds together determine the sampling.
 
@@ -543,11 +552,13 @@ def sample(graph: Graph, seeds: Seeds, fanouts: Fanouts, *, seed: int = 0, strea
     seed, stream = checks.integer("seed", seed, 0, checks.U64), checks.integer("stream", stream, 0, checks.U64)
     nodes = NodeSeeds(graph, seeds, ntype, one=True)
     spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
-                replace=replace, weight=weight, frontier=frontier, index_dtype=index_dtype, held_out=held_out)
+                replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint, frontier=frontier,
+                index_dtype=index_dtype, held_out=held_out)
+    spec.take_times(graph, nodes, times, window, strict)
     lease = Lease(client)
 
     def start(ticket: Any) -> int:
-        if nodes.several:
+        if nodes.several or nodes.times.until:
             return lib.gw_sample_lists_start(client.pointer, spec.pointer, seed, stream, nodes.lists, len(nodes.ids),
                                              lease.cell, ticket)
         return lib.gw_sample_start(client.pointer, spec.pointer, seed, stream, nodes.lists[0].ids,

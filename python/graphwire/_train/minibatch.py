@@ -20,13 +20,13 @@ from graphwire._base.native import ffi, lib
 from graphwire._graph.fanouts import Fanouts, hops_of
 from graphwire._graph.graph import Graph
 from graphwire._graph.held_out import HeldOut
-from graphwire._graph.weights import Rules, Weight
+from graphwire._graph.rules import Rules, Time, Weight
 from graphwire._train.batch import Batch, Block, Edges
 from graphwire._train.seeds import EdgeSeeds, NodeSeeds
 
 _EDGES = Records("struct gw_block_edges", "etype", "dst_count", "edge_count", "indptr", "indices", "edge_ids",
                  "dst_first")
-_INT64 = np.dtype(np.int64)
+_INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
 View = Callable[[int, Any, Any], np.ndarray]
 _FRONTIERS = {"all": "GW_FRONTIER_ALL", "new": "GW_FRONTIER_NEW"}
 Names = Union[str, Sequence[str], Mapping[Any, Union[str, Sequence[str]]], None]
@@ -58,6 +58,7 @@ class Spec:
 
     def __init__(self, graph: Graph, fanouts: Fanouts, *, nodes: NodeSeeds | None, features: Names,
                  labels: Names, edge_features: Names, replace: bool, index_dtype: str, weight: Weight = None,
+                 time: Time = None, end: Time = None, pick: str = "uniform", disjoint: bool = False,
                  frontier: str = "all", edges: EdgeSeeds | None = None, held_out: HeldOut | None = None,
                  for_pyg: bool = False):
         checks.choice("index_dtype", index_dtype, ("int32", "int64"))
@@ -70,7 +71,8 @@ class Spec:
         self._held_out = held_out
         self.several = any(seeds is not None and seeds.several for seeds in (nodes, edges))
         self._client = graph._opened()  # owns the tensors of `fetches`
-        self._rules = Rules(graph, weight)
+        self.rules = Rules(graph, weight, time=time, end=end, pick=pick)
+        self.disjoint = checks.flag("disjoint", disjoint) or len(self.rules.times) > 0
         self._counts = ffi.new("int32_t[]", [count for hop in hops for count in hop])
         named = [(kind, name, lib.GW_AT_INPUTS) for kind, name in _names(
             graph, features, graph.ntypes, "features", graph.ntype_number)]
@@ -89,11 +91,17 @@ class Spec:
         self.pointer = ffi.new("struct gw_sample_spec *", {
             "ntype": nodes.types[0] if nodes is not None else 0, "hops": len(hops), "fanouts": self._counts,
             "replace": replace, "wide_indices": wide, "fetch_count": len(self.fetches), "fetches": self._fetches,
-            "rules": self._rules.pointer, "frontier": getattr(lib, _FRONTIERS[self.frontier]),
+            "rules": self.rules.pointer, "disjoint": self.disjoint,
+            "frontier": getattr(lib, _FRONTIERS[self.frontier]),
             "held_out": ffi.NULL if held_out is None else held_out.pointer,
             "sampled_edges": for_pyg, "wide_rows": for_pyg,
             "edges": ffi.NULL if edges is None else edges.pointer,
             "edge_type_count": len(edges.types) if edges is not None and edges.several else 0})
+
+    def take_times(self, graph: Graph, seeds: NodeSeeds | EdgeSeeds, times: Any, window: Any, strict: bool) -> None:
+        """Sets the times of the seeds. NodeLoader documents the arguments."""
+        found = seeds.take_times(graph, self.rules, times, window, strict)
+        self.pointer.real_times, self.pointer.strict_times = found.real, found.strict
 
     @staticmethod
     def _labels(graph: Graph, labels: Names, nodes: NodeSeeds | None,
@@ -144,6 +152,15 @@ class Form:
         counts = ffi.unpack(mini.node_counts, len(self.ntypes))
         return {ntype: _arrays.public(view(ids, count, _INT64).copy(), torch) for ntype, ids, count in zip(
             self.ntypes, _arrays.addresses(mini.nodes, len(counts)), counts)}
+
+    def groups(self, lease: Lease) -> dict[str, Array] | None:
+        """{node type: the group of each node}, copies; None if the batch is not disjoint."""
+        mini, view, torch = lease.minibatch, windows(lease), self._torch
+        if mini.groups == ffi.NULL:
+            return None
+        counts = ffi.unpack(mini.node_counts, len(self.ntypes))
+        return {ntype: _arrays.public(view(groups, count, _UINT32).astype(np.int64), torch)
+                for ntype, groups, count in zip(self.ntypes, _arrays.addresses(mini.groups, len(counts)), counts)}
 
     def features(self, lease: Lease) -> dict[str, dict[str, Array]]:
         """{node type: {feature: rows}}, views."""
@@ -218,6 +235,19 @@ def _seeds(graph: Graph, lease: Lease, spec: Spec) -> tuple[Any, Any]:
     return found
 
 
+def _seed_times(batch: Batch, lease: Lease, spec: Spec, torch: Any) -> Any:
+    """The times of the seeds, in the form of batch.seeds; None: they have none."""
+    mini = lease.minibatch
+    if mini.seed_times == ffi.NULL:
+        return None
+    kind = np.float64 if spec.pointer.real_times else np.int64
+    every = _arrays.public(_arrays.copied(mini.seed_times, (int(mini.seed_count),), kind), torch)
+    if not spec.several:
+        return every
+    ends = np.cumsum([len(ids) for ids in batch.seeds.values()]).tolist()
+    return {name: every[end - len(ids):end] for (name, ids), end in zip(batch.seeds.items(), ends)}
+
+
 def _add_edges(batch: Batch, graph: Graph, lease: Lease, spec: Spec) -> None:
     """Sets the attributes that only a batch of edges has. Each is {edge type: …} if the seeds were given by type."""
     mini, torch = lease.minibatch, graph._torch
@@ -248,6 +278,7 @@ def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
         _add_edges(batch, graph, lease, spec)
     if spec.several:
         batch.labels = {kind: {} for kind in batch.seeds}
+    batch.seed_times = _seed_times(batch, lease, spec, graph._torch)
     batch.frontier, batch.etypes = spec.frontier, graph.etypes
     batch.epoch, batch.step = int(mini.epoch), int(mini.step)
     for place, (_, kind, name, at) in enumerate(spec.fetches):

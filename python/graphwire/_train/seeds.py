@@ -22,6 +22,8 @@ from graphwire._base.native import ResourceError, ffi, lib, owned
 from graphwire._base.opened import Etype
 from graphwire._graph.graph import Graph
 from graphwire._graph.held_out import pair_of
+from graphwire._graph.rules import Rules
+from graphwire._graph.seed_times import SeedTimes, by_list, own_times
 
 Seeds = Union[Ids, Mapping[Any, Union[Ids, None]], None]  # ids, or {type: ids}
 _EXCLUDE = {"edges": "GW_EXCLUDE_EDGES", "ends": "GW_EXCLUDE_ENDS", "reverse": "GW_EXCLUDE_REVERSE"}
@@ -38,6 +40,9 @@ class _Lists:
     """
 
     memory: Any = None
+    of_edges = False
+    several: bool
+    pairs: Mapping[int, Any] = {}  # the types whose ids are places among pairs of ends
 
     def __init__(self, given: Mapping[Any, Any], number: Callable[[Any], int], counts: Sequence[int], one: bool):
         self.empty = not given
@@ -49,10 +54,35 @@ class _Lists:
         self.ids = [None if ids is None and not one else
                     array(slice(None) if ids is None else ids, counts[kind], "seeds")
                     for kind, ids in zip(self.types, every)]
+        self.counts = [counts[kind] if ids is None else len(ids) for kind, ids in zip(self.types, self.ids)]
         self.lists = ffi.new("struct gw_seeds[]", [
             {"type": kind, "count": 0 if ids is None else len(ids),  # C reads NULL as all of a type
              "ids": ffi.NULL if ids is None else _arrays.pointer(ids, "int64_t *")}
             for kind, ids in zip(self.types, self.ids)])
+
+
+    def take_times(self, graph: Graph, rules: Rules, times: Any, window: Any, strict: bool) -> SeedTimes:
+        """Sets the times of the lists; this object keeps the arrays. NodeLoader documents the arguments."""
+        types, number = (graph.etypes, graph.etype_number) if self.of_edges else (graph.ntypes, graph.ntype_number)
+        names = [types[kind] for kind in self.types]
+
+        def of_lists(given: Any, what: str) -> list[Any]:
+            keys = [types[number(kind)] for kind in given] if isinstance(given, Mapping) else []
+            return by_list(given, names, keys, what, self.several)
+
+        every = of_lists(times, "times")
+        if self.empty and times is None:
+            every = [()] * len(names)
+        elif times is None and rules.times:
+            if self.pairs:
+                raise checks.invalid(f"times: {types[min(self.pairs)]} has seeds by their ends, which have no feature: "
+                                     "give times, one for each seed")
+            every = own_times(graph, rules, self.of_edges, self.types, self.ids)
+        self.times = SeedTimes(rules, self.counts, every, of_lists(window, "window"), strict)
+        for place in range(len(self.types) if self.times.until else 0):
+            self.times.put(self.lists[place], place)
+            self.lists[place].count = self.counts[place]
+        return self.times
 
 
 def _of_rank(graph: Graph, given: Mapping[Any, Any]) -> bool:
@@ -80,6 +110,8 @@ class EdgeSeeds(_Lists):
     """Seeds that are edges. pointer: an array with a gw_edge_seeds for each type. EdgeLoader documents the arguments.
     """
 
+    of_edges = True
+
     def __init__(self, graph: Graph, seeds: Seeds, etype: Etype | None, ends: Any = None, **options: Any):
         if seeds is None and isinstance(ends, Mapping):
             seeds = dict.fromkeys(ends)
@@ -87,7 +119,7 @@ class EdgeSeeds(_Lists):
         if self.several and etype is not None:
             raise ValueError("etype: the seeds are {edge type: ids}, which names the types: leave etype out")
         given = seeds if isinstance(seeds, Mapping) else {etype: seeds}
-        pairs = self._pairs(graph, given, ends)
+        self.pairs = pairs = self._pairs(graph, given, ends)
         counts = [len(pairs[kind][0]) if kind in pairs else count for kind, count in enumerate(graph._edge_counts)]
         super().__init__(given, graph.etype_number, counts, False)
         self.of_rank = _of_rank(graph, given)

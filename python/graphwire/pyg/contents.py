@@ -22,7 +22,7 @@ from torch_geometric.data import Data, HeteroData
 
 from graphwire._files import rows as _rows
 from graphwire._graph.graph import Graph
-from graphwire._graph.weights import Weight
+from graphwire._graph.rules import Weight
 from graphwire.pyg.convert import from_pyg
 
 CHUNK = 1 << 17  # elements that are digested at once

@@ -15,7 +15,7 @@ from torch_geometric.sampler.base import SubgraphType
 from graphwire._base import checks
 from graphwire._graph.fanouts import check_hops, count
 from graphwire._graph.graph import Graph
-from graphwire._graph.weights import Weight, weights_of
+from graphwire._graph.rules import Weight, weights_of
 from graphwire.pyg.subgraph import triple
 
 Counts = Union[NumNeighbors, Sequence[int], Mapping[Any, Sequence[int]]]

@@ -14,7 +14,7 @@ from torch_geometric.sampler import EdgeSamplerInput, NegativeSampling
 from torch_geometric.sampler.base import SubgraphType
 
 from graphwire._base.keywords import keywords
-from graphwire._graph.weights import Weight
+from graphwire._graph.rules import Weight
 from graphwire.pyg.ahead import Asked, SamplesAhead, without_effect
 from graphwire.pyg.draws import Counts
 from graphwire.pyg.links import Links, Negatives, as_seeds, labels_with_negatives

@@ -21,8 +21,8 @@ from torch_geometric.loader.utils import filter_data, filter_hetero_data
 from graphwire._base import checks
 from graphwire._base.arrays import gather_all
 from graphwire._graph.graph import Graph
+from graphwire._graph.rules import Weight
 from graphwire._graph.tensor import Tensor
-from graphwire._graph.weights import Weight
 from graphwire.pyg.contents import graph_of
 from graphwire.pyg.fetched import ORIGINAL
 from graphwire.pyg.names import as_attribute, check_names, fill
