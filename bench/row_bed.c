@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/memory/arena_pages.h"
 #include "bench/place.h"
 #include "core/numbers/rng.h"
 #include "core/system/clock.h"
@@ -34,7 +35,7 @@ gw_status gw_row_table_make(uint64_t bytes, struct gw_arena **out)
 const char *gw_row_pages(const struct gw_arena *arena)
 {
 	/* Some ranges of an arena with 2 MiB pages may have small pages. */
-	return gw_arena_page_level(arena) == GW_PAGES_4K || gw_arena_huge_share(arena) < 0.9 ? "4 KiB pages"
+	return gw_arena_page_level(arena) == GW_PAGES_4K || gw_pages_huge_share(gw_arena_base(arena), gw_arena_bytes(arena)) < 0.9 ? "4 KiB pages"
 											     : "2 MiB pages";
 }
 

@@ -87,7 +87,7 @@ static gw_status groups_begin(struct sample_groups *g)
 		g->seeds[i] = (int64_t)(gw_mix64(i) % g->graph->nodes);
 	for (uint64_t i = 0; i < g->seed_count; i++) {
 		g->groups[i] = (uint32_t)i;
-		g->from[i] = 0;
+		g->from[i] = INT64_MIN;
 		g->until[i] = (int64_t)(TIMES / 2 + gw_mix64(i) % (TIMES / 2));
 	}
 	make_times(g);
@@ -270,7 +270,7 @@ static uint64_t number_batch(struct sample_groups *g, uint32_t batch)
 	return count;
 }
 
-static gw_status run_way(struct sample_groups *g, enum groups_way way, double *figure)
+static gw_status run_way(struct sample_groups *g, enum groups_way way, double *figure, double *each)
 {
 	uint64_t started = gw_now_ns(), edges = 0;
 	for (uint32_t batch = 0; batch < BATCHES; batch++) {
@@ -286,6 +286,7 @@ static gw_status run_way(struct sample_groups *g, enum groups_way way, double *f
 		edges += gw_blocks_edge_count(g->blocks);
 	}
 	*figure = (double)edges / (double)(gw_now_ns() - started) * 1e3;
+	*each = (double)edges / BATCHES;
 	return GW_OK;
 }
 
@@ -322,18 +323,20 @@ static void report_groups(struct gw_bench *bench, const struct sample_groups *g,
 }
 
 static void report_times(struct gw_bench *bench, const struct sample_groups *g, const struct gw_bench_series *series,
-			 enum groups_way way)
+			 enum groups_way way, double each)
 {
 	const char *what = way == LAST ? "last by time" : "uniform by time";
-	char title[120];
+	char title[120], note[120];
 	snprintf(title, sizeof(title), "%s, %s, 1 thread", g->graph->title, what);
+	snprintf(note, sizeof(note), "%.0f edges a batch; the ceiling is %s", each,
+		 way == LAST ? "uniform draws by time" : "disjoint batches");
 	const struct gw_bench_result result = {
 		.title = title,
 		.unit = "M edges/s",
 		.values = &series[way],
 		.ceilings = &series[way - 1],
 		.verified = true,
-		.note = way == LAST ? "the ceiling is uniform draws by time" : "the ceiling is disjoint batches",
+		.note = note,
 		.fields = {{"threads", .number = 1},
 			   {"kind", .text = what},
 			   {"seeds", .number = (double)g->seed_count}},
@@ -345,6 +348,7 @@ gw_status sample_groups_measure(struct gw_bench *bench, const struct sample_grap
 				const int32_t *fanouts, uint32_t hops)
 {
 	static struct gw_bench_series series[WAYS]; /* 8 KB each */
+	double each[WAYS] = {0};                    /* edges of a batch */
 	struct sample_groups g = {.graph = graph, .seed_count = seeds, .spec = {.hops = hops, .fanouts = fanouts}};
 	memset(series, 0, sizeof(series));
 	gw_status status = groups_begin(&g);
@@ -355,15 +359,15 @@ gw_status sample_groups_measure(struct gw_bench *bench, const struct sample_grap
 	for (unsigned i = 0; i < bench->repeats && status == GW_OK; i++) {
 		for (unsigned w = 0; w < WAYS && status == GW_OK; w++) {
 			double figure;
-			status = run_way(&g, (enum groups_way)((i + w) % WAYS), &figure);
+			status = run_way(&g, (enum groups_way)((i + w) % WAYS), &figure, &each[(i + w) % WAYS]);
 			if (status == GW_OK)
 				gw_bench_series_add(&series[(i + w) % WAYS], figure);
 		}
 	}
 	if (status == GW_OK) {
 		report_groups(bench, &g, series);
-		report_times(bench, &g, series, BY_TIME);
-		report_times(bench, &g, series, LAST);
+		report_times(bench, &g, series, BY_TIME, each[BY_TIME]);
+		report_times(bench, &g, series, LAST, each[LAST]);
 	}
 	groups_end(&g);
 	return status;

@@ -8,6 +8,7 @@
 
 #include "client/batch/batch.h"
 #include "client/batch/edge_columns.h"
+#include "client/batch/node_times.h"
 #include "client/engine/engine.h"
 #include "client/launched.h"
 #include "client/link/away.h"
@@ -243,7 +244,7 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 	}
 	gw_client_note_process(client);
 	pthread_mutex_init(&client->batches_lock, NULL);
-	pthread_mutex_init(&client->edge_columns_lock, NULL);
+	pthread_mutex_init(&client->lookups_lock, NULL);
 	status = open_any(client, options);
 	if (status != GW_OK) {
 		gw_client_close(client);
@@ -275,6 +276,7 @@ void gw_client_close(struct gw_client *client)
 	gw_free(client->unused);
 	gw_tensors_free(client);
 	gw_edge_columns_free(client);
+	gw_node_times_free(client);
 	gw_row_lanes_destroy(client->lanes);
 	gw_tensor_handles_destroy(client->handles);
 	gw_standalone_close(client);
@@ -285,7 +287,7 @@ void gw_client_close(struct gw_client *client)
 	gw_info_free(client);
 	gw_meta_destroy(client->own_meta);
 	pthread_mutex_destroy(&client->batches_lock);
-	pthread_mutex_destroy(&client->edge_columns_lock);
+	pthread_mutex_destroy(&client->lookups_lock);
 	gw_free(client);
 	gw_clock_leave();
 	gw_error_restore(&kept);

@@ -1,6 +1,8 @@
 /* See lookup.h. A bisection reads a few cache lines, and the first ones are always the same. A list that is not sorted
- * by source is walked within a budget, so that the caller can pause in a long list. */
+ * by source is walked within a budget, a block at a time, so that the caller can pause in a long list. */
 #include "sampler/lookup.h"
+
+#define BLOCK 64u /* positions that are compared at once */
 
 static uint64_t lookup_offset(const struct gw_adjacency *lists, uint64_t row)
 {
@@ -59,8 +61,41 @@ gw_status gw_lookup_begin(struct gw_lookup *lookup, const struct gw_adjacency *l
 	return GW_OK;
 }
 
+/* Skips blocks without the source. Lanes compare, since the result of a block is one bit. */
+#define SKIP(name, type)                                                                                               \
+	static uint64_t name(const void *indices, uint64_t at, uint64_t end, uint64_t src)                             \
+	{                                                                                                              \
+		const type *ids = indices, wanted = (type)src;                                                         \
+		for (; end - at >= BLOCK; at += BLOCK) {                                                               \
+			type any = 0;                                                                                  \
+			for (uint32_t i = 0; i < BLOCK; i++)                                                           \
+				any |= ids[at + i] == wanted;                                                          \
+			if (any)                                                                                       \
+				break;                                                                                 \
+		}                                                                                                      \
+		return at;                                                                                             \
+	}
+SKIP(skip_narrow, uint32_t)
+SKIP(skip_wide, uint64_t)
+#undef SKIP
+
+/* A source that does not fit the ids is in no list; a source of a peer may be any number. */
+static void skip_others(struct gw_lookup *lookup, uint64_t *budget)
+{
+	const struct gw_adjacency *lists = lookup->lists;
+	uint64_t left = lookup->end - lookup->at, end = lookup->at + (left < *budget ? left : *budget), at;
+	if (lists->index_bytes == 4)
+		at = lookup->src > UINT32_MAX ? end : skip_narrow(lists->indices, lookup->at, end, lookup->src);
+	else
+		at = skip_wide(lists->indices, lookup->at, end, lookup->src);
+	*budget -= at - lookup->at;
+	lookup->at = at;
+}
+
 bool gw_lookup_next(struct gw_lookup *lookup, uint64_t *budget, uint64_t *position)
 {
+	if (!lookup->sorted)
+		skip_others(lookup, budget);
 	while (*budget > 0 && lookup->at < lookup->end) {
 		uint64_t at = lookup->at++;
 		--*budget;

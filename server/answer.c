@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/memory/alloc.h"
 #include "protocol/ops.h"
 #include "server/figures.h"
 #include "server/server.h"
@@ -24,10 +23,9 @@ static gw_status reply_text(struct gw_reply *reply, const char *text)
 	return GW_OK;
 }
 
-static gw_status answer_catalog(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status answer_catalog(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
 	const struct gw_server *server = context;
-	(void)thread;
 	if (call->byte_count != 1 || call->bytes[0] >= GW_CATALOG_FORMS)
 		return gw_fail(GW_INVALID, "a request for the catalog is one byte below %d", GW_CATALOG_FORMS);
 	return reply_text(reply, server->catalogs[call->bytes[0]]);
@@ -67,10 +65,9 @@ static void stats_add_tensors(const struct gw_server *server, json_t *root)
 	json_object_set_new(root, "tensors", tensors);
 }
 
-static gw_status answer_stats(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status answer_stats(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
 	(void)call;
-	(void)thread;
 	json_t *root = gw_server_figures(context);
 	stats_add_tensors(context, root);
 	char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;

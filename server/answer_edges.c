@@ -147,9 +147,8 @@ static void edges_end(const struct edges_slice *slice)
 	memcpy(gw_reply_data(slice->reply, &bytes), &head, sizeof(head));
 }
 
-gw_status gw_server_edges(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+gw_status gw_server_edges(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
-	(void)thread;
 	const struct gw_server *server = context;
 	struct edges_slice slice = {.reply = reply, .budget = SLICE_WORK};
 	gw_status status = gw_edge_call_parse(call->bytes, call->byte_count, server->meta->num_etypes, &slice.call,

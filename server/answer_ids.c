@@ -43,9 +43,8 @@ static gw_status ids_begin(const struct gw_id_call *call, struct gw_reply *reply
 	return gw_reply_extend(reply, (uint32_t)(call->count * sizeof(uint64_t))) ? GW_OK : GW_NO_MEMORY;
 }
 
-gw_status gw_server_ids(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+gw_status gw_server_ids(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
-	(void)thread;
 	const struct gw_server *server = context;
 	struct gw_id_call ids;
 	struct gw_id_index index;

@@ -459,10 +459,10 @@ static gw_status find_draw(const struct gw_server *server, const struct gw_sampl
 	return status == GW_OK ? find_columns(server, slice) : status;
 }
 
-gw_status gw_server_sample(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+gw_status gw_server_sample(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
 	const struct gw_server *server = context;
-	struct gw_server_thread *own = &server->threads[thread];
+	struct gw_server_thread *own = &server->threads[call->thread];
 	struct gw_sample_call sample;
 	struct sample_slice slice = {.picks = &own->picks, .reply = reply, .budget = SLICE_WORK};
 	gw_status status =

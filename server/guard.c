@@ -47,7 +47,7 @@ static gw_status guard_failed(const char *name, int error)
 	char path[GW_RUNTIME_PATH_MAX];
 	if (gw_runtime_folder_find(path) != GW_OK)
 		path[0] = '\0';
-	return gw_fail_errno(error == ENOSPC || error == EDQUOT ? GW_NO_SPACE : GW_IO, error, "%s/%s", path, name);
+	return gw_fail_errno(GW_IO, error, "%s/%s", path, name);
 }
 
 /* Opens and locks the file. The caller has locked the folder, so that no server removes the file in between. Releases

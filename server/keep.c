@@ -8,8 +8,6 @@
  * The lock comes first: only the server that has the part's lock writes a key and a socket. No failure here ends the
  * server: connected clients, and clients of other hosts that have the key, need no folder.
  */
-#include <stdio.h>
-#include <string.h>
 
 #include "core/errors/log.h"
 #include "server/server.h"

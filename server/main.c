@@ -13,7 +13,6 @@
 #include "core/errors/log.h"
 #include "core/errors/options.h"
 #include "core/errors/status.h"
-#include "core/memory/probe.h"
 #include "core/system/clock.h"
 #include "server/notify.h"
 #include "server/server.h"

@@ -16,7 +16,6 @@
 #include "core/memory/alloc.h"
 #include "core/memory/memory.h"
 #include "core/system/clock.h"
-#include "core/system/parallel.h"
 #include "core/system/processors.h"
 #include "core/system/thread.h"
 #include "protocol/catalog.h"

@@ -96,13 +96,13 @@ char *gw_server_transports(const struct gw_server *server, char text[GW_SERVER_T
 gw_status gw_server_answer(struct gw_server *server);
 
 /* answer_sample.c: the sample request's handler; context: the server. */
-gw_status gw_server_sample(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
+gw_status gw_server_sample(void *context, const struct gw_call *call, struct gw_reply *reply);
 
 /* answer_edges.c: the edge request's handler; context: the server. */
-gw_status gw_server_edges(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
+gw_status gw_server_edges(void *context, const struct gw_call *call, struct gw_reply *reply);
 
 /* answer_ids.c: the id request's handler; context: the server. */
-gw_status gw_server_ids(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
+gw_status gw_server_ids(void *context, const struct gw_call *call, struct gw_reply *reply);
 
 /* guard.c: takes the lock for this part on this host; GW_BUSY names the process that has it. */
 gw_status gw_server_guard(struct gw_server *server);

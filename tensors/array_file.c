@@ -227,21 +227,6 @@ void gw_array_in_close(struct gw_array_in *array)
 	gw_free(array);
 }
 
-static gw_status array_read_all(const char *path, int fd, void *data, size_t bytes)
-{
-	for (size_t at = 0; at < bytes;) {
-		ssize_t got = read(fd, (uint8_t *)data + at, bytes - at);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return gw_fail_errno(GW_IO, errno, "%s: cannot read", path);
-		if (got == 0)
-			return gw_fail(GW_FORMAT, "%s: the file is too short", path);
-		at += (size_t)got;
-	}
-	return GW_OK;
-}
-
 /* The caller closes *fd in any case. */
 static gw_status array_open(const char *path, uint64_t bytes, int *fd)
 {
@@ -261,7 +246,7 @@ static gw_status array_read_digests(struct gw_array_in *array, const char *path,
 	int fd = -1;
 	gw_status status = name && array->digests ? array_open(name, bytes, &fd) : GW_NO_MEMORY;
 	if (status == GW_OK)
-		status = array_read_all(name, fd, array->digests, bytes);
+		status = gw_regular_read_all(fd, name, (char *)array->digests, bytes);
 	if (status == GW_OK && gw_digest(array->digests, bytes) != digest)
 		status = gw_fail(GW_DIGEST,
 				 "%s: not the digests that were written: the file is damaged or of another save", name);
@@ -276,7 +261,7 @@ static gw_status array_read_header(struct gw_array_in *array, gw_dtype dtype, ui
 	uint8_t header[GW_NPY_HEADER_BYTES] = {0}, expected[GW_NPY_HEADER_BYTES];
 	gw_status status = array_open(array->path, GW_NPY_HEADER_BYTES + array->bytes, &array->fd);
 	if (status == GW_OK)
-		status = array_read_all(array->path, array->fd, header, sizeof(header));
+		status = gw_regular_read_all(array->fd, array->path, (char *)header, sizeof(header));
 	if (status == GW_OK)
 		status = gw_npy_format(dtype, ndim, shape, expected);
 	if (status == GW_OK && memcmp(header, expected, sizeof(header)) != 0)
@@ -315,7 +300,7 @@ static gw_status array_next_chunk(struct gw_array_in *array)
 		return gw_fail(GW_RANGE, "%s: nothing is left to read", array->path);
 	array->chunk_bytes = left < GW_DIGEST_CHUNK ? (size_t)left : GW_DIGEST_CHUNK;
 	array->at = 0;
-	gw_status status = array_read_all(array->path, array->fd, array->chunk, array->chunk_bytes);
+	gw_status status = gw_regular_read_all(array->fd, array->path, (char *)array->chunk, array->chunk_bytes);
 	uint64_t number = array->done / GW_DIGEST_CHUNK;
 	if (status == GW_OK && gw_digest(array->chunk, array->chunk_bytes) != array->digests[number])
 		status =

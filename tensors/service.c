@@ -12,9 +12,8 @@
 #include "protocol/ops.h"
 #include "tensors/service_private.h"
 
-static gw_status answer_create(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status answer_create(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
-	(void)thread;
 	struct gw_tensor_table *table = context;
 	struct gw_tensor_create_call create;
 	struct gw_tensor_state state;
@@ -36,9 +35,8 @@ static gw_status answer_create(void *context, const struct gw_call *call, struct
 	return out ? GW_OK : GW_NO_MEMORY;
 }
 
-static gw_status answer_complete(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status answer_complete(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
-	(void)thread;
 	struct gw_tensor_table *table = context;
 	struct gw_tensor_complete_call complete;
 	struct gw_shard *shard = NULL;
@@ -59,9 +57,8 @@ static gw_status answer_complete(void *context, const struct gw_call *call, stru
 	return out ? GW_OK : GW_NO_MEMORY;
 }
 
-static gw_status answer_list(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status answer_list(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
-	(void)thread;
 	struct gw_tensor_list_call list;
 	gw_status status = gw_tensor_list_parse(call->bytes, call->byte_count, &list);
 	if (status != GW_OK)
@@ -82,9 +79,8 @@ static gw_status answer_list(void *context, const struct gw_call *call, struct g
 	return out ? GW_OK : GW_NO_MEMORY;
 }
 
-static gw_status answer_delete(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status answer_delete(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
-	(void)thread;
 	struct gw_tensor_delete_call delete;
 	gw_status status = gw_tensor_delete_parse(call->bytes, call->byte_count, &delete);
 	uint32_t count = 0;
@@ -93,17 +89,15 @@ static gw_status answer_delete(void *context, const struct gw_call *call, struct
 	return status == GW_OK ? gw_tensor_reply_number(reply, count) : status;
 }
 
-static gw_status answer_lease(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status answer_lease(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
-	(void)thread;
 	char job[GW_JOB_NAME_MAX + 1];
 	gw_status status = gw_tensor_lease_parse(call->bytes, call->byte_count, job);
 	return status == GW_OK ? gw_tensor_reply_number(reply, gw_tensor_table_lease(context, job)) : status;
 }
 
-static gw_status answer_end_job(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status answer_end_job(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
-	(void)thread;
 	char job[GW_JOB_NAME_MAX + 1];
 	uint32_t count = 0;
 	gw_status status = gw_tensor_lease_parse(call->bytes, call->byte_count, job);
@@ -112,9 +106,8 @@ static gw_status answer_end_job(void *context, const struct gw_call *call, struc
 	return status == GW_OK ? gw_tensor_reply_number(reply, count) : status;
 }
 
-static gw_status answer_reads(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status answer_reads(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
-	(void)thread;
 	(void)reply;
 	const uint8_t *reads = NULL;
 	uint32_t count = 0;

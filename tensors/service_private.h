@@ -30,12 +30,12 @@ gw_status gw_rows_work_yield(const struct gw_rows_work *work, struct gw_reply *r
 
 gw_status gw_tensor_reply_number(struct gw_reply *reply, uint64_t number);
 
-gw_status gw_tensor_answer_pull(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
-gw_status gw_tensor_answer_update(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
-gw_status gw_tensor_answer_push(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
-gw_status gw_tensor_answer_count(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
+gw_status gw_tensor_answer_pull(void *context, const struct gw_call *call, struct gw_reply *reply);
+gw_status gw_tensor_answer_update(void *context, const struct gw_call *call, struct gw_reply *reply);
+gw_status gw_tensor_answer_push(void *context, const struct gw_call *call, struct gw_reply *reply);
+gw_status gw_tensor_answer_count(void *context, const struct gw_call *call, struct gw_reply *reply);
 /* service_save.c */
-gw_status gw_tensor_answer_save(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
-gw_status gw_tensor_answer_restore(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
+gw_status gw_tensor_answer_save(void *context, const struct gw_call *call, struct gw_reply *reply);
+gw_status gw_tensor_answer_restore(void *context, const struct gw_call *call, struct gw_reply *reply);
 
 #endif

@@ -85,9 +85,8 @@ static gw_status pull_rows(struct gw_rows_work *work, const uint8_t *rows, uint3
 				       gw_reply_data(reply, &all));
 }
 
-gw_status gw_tensor_answer_pull(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+gw_status gw_tensor_answer_pull(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
-	(void)thread;
 	struct gw_tensor_rows_call pull;
 	struct gw_rows_work *work;
 	const uint8_t *rows = NULL, *payload = NULL;
@@ -126,9 +125,8 @@ static gw_status update_rows(struct gw_rows_work *work, uint32_t count, const ui
 	return status;
 }
 
-gw_status gw_tensor_answer_update(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+gw_status gw_tensor_answer_update(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
-	(void)thread;
 	struct gw_tensor_rows_call update;
 	struct gw_rows_work *work;
 	const uint8_t *rows = NULL, *payload = NULL;
@@ -191,9 +189,8 @@ static gw_status push_rows(struct gw_rows_work *work, const struct gw_tensor_pus
 	return status;
 }
 
-gw_status gw_tensor_answer_push(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+gw_status gw_tensor_answer_push(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
-	(void)thread;
 	struct gw_tensor_push push;
 	struct gw_rows_work *work;
 	const uint8_t *rows = NULL, *payload = NULL;
@@ -208,9 +205,8 @@ gw_status gw_tensor_answer_push(void *context, const struct gw_call *call, struc
 	return status;
 }
 
-gw_status gw_tensor_answer_count(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+gw_status gw_tensor_answer_count(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
-	(void)thread;
 	struct gw_tensor_range_call range;
 	struct gw_rows_work *work;
 	uint64_t found = 0;

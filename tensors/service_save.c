@@ -65,9 +65,8 @@ static gw_status answer_save_rows(struct gw_rows_work *work, const struct gw_ten
 	return status;
 }
 
-gw_status gw_tensor_answer_save(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+gw_status gw_tensor_answer_save(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
-	(void)thread;
 	struct gw_tensor_range_call save;
 	struct gw_rows_work *work;
 	gw_status status = gw_tensor_range_parse(call->bytes, call->byte_count, &save);
@@ -96,9 +95,8 @@ static gw_status answer_restore_state(struct gw_rows_work *work, const struct gw
 					    (const void *)(numbers + number_bytes));
 }
 
-gw_status gw_tensor_answer_restore(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+gw_status gw_tensor_answer_restore(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
-	(void)thread;
 	struct gw_tensor_restore_call restore;
 	struct gw_rows_work *work;
 	const uint8_t *rows = NULL, *payload = NULL;

@@ -7,7 +7,6 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "client/launched.h"
 #include "client/tensors/checkpoint.h"

@@ -1,7 +1,6 @@
 /* Threads walk the lists in parallel. Each thread adds to its own sums; the caller adds these up at the end. */
 #include "tools/edge_scan.h"
 
-#include <string.h>
 
 #include "core/memory/alloc.h"
 #include "core/numbers/rng.h"

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "core/graph/times.h"
-#include "core/system/parallel.h"
 #include "tools/output_options.h"
 #include "tools/phase.h"
 #include "tools/rmat.h"
@@ -110,7 +109,7 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CALL(generate_take_time)},
 	{"node-time", "NAME",
 	 "node feature of this name, int64 from 0 below the number of nodes; without --time, the lists are sorted by the "
-	 "times of the sources, which are stored beside the edges as NAME.source, 8 bytes an edge",
+	 "times of the sources, which are stored for each edge as NAME.source, 8 bytes an edge",
 	 0, GW_OPTION_CALL(generate_take_node_time)},
 	{"undirected", NULL, "every edge in both directions", 0, GW_OPTION_FLAG(A, rmat.undirected)},
 	{"reverse", NULL, "add the edge type rev__E", 0, GW_OPTION_FLAG(A, rmat.reverse)},

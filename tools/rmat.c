@@ -109,7 +109,7 @@ struct timing {
 	int64_t *times;
 };
 
-static gw_status make_times(void *context, uint64_t begin, uint64_t end, unsigned thread)
+static gw_status rmat_make_times(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	(void)thread;
 	const struct timing *t = context;
@@ -122,14 +122,14 @@ static gw_status make_times(void *context, uint64_t begin, uint64_t end, unsigne
 }
 
 /* Times of rows: uniform from 0 below the number of rows. */
-static gw_status take_times(const struct gw_rmat_options *options, struct gw_builder *builder, uint32_t what,
-			    const char *name, uint64_t rows, struct gw_builder_array *out)
+static gw_status rmat_take_times(const struct gw_rmat_options *options, struct gw_builder *builder, uint32_t what,
+				 const char *name, uint64_t rows, struct gw_builder_array *out)
 {
 	gw_status status = GW_OK;
 	struct timing timing = {rmat_key_of(options, what), rows, gw_builder_take(builder, rows, 8, &status)};
 	if (status != GW_OK)
 		return status;
-	gw_parallel_for(options->threads, rows, GRAIN, make_times, &timing);
+	gw_parallel_for(options->threads, rows, GRAIN, rmat_make_times, &timing);
 	*out = (struct gw_builder_array){
 		.name = name, .dtype = GW_INT64, .ndim = 1, .shape = {rows}, .data = timing.times};
 	return GW_OK;
@@ -217,7 +217,7 @@ static gw_status add_nodes(struct generating *g, struct gw_builder *builder, uin
 	}
 	struct gw_builder_array times;
 	if (status == GW_OK && options->node_time)
-		status = take_times(options, builder, DRAW_NODE_TIME, options->node_time, nodes, &times);
+		status = rmat_take_times(options, builder, DRAW_NODE_TIME, options->node_time, nodes, &times);
 	if (status == GW_OK && options->node_time)
 		status = gw_builder_node_array(builder, ntype, &times);
 	return status;
@@ -243,7 +243,7 @@ static gw_status add_edges(struct generating *g, struct gw_builder *builder, uin
 		status = gw_builder_etype(builder, ntype, "_E", ntype, &edges, &etype);
 	struct gw_builder_array times;
 	if (status == GW_OK && options->time)
-		status = take_times(options, builder, DRAW_TIME, options->time, count, &times);
+		status = rmat_take_times(options, builder, DRAW_TIME, options->time, count, &times);
 	if (status == GW_OK && options->time)
 		status = gw_builder_edge_array(builder, etype, &times);
 	return status != GW_OK ? status : add_weights(options, builder, etype, count);

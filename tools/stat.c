@@ -15,7 +15,6 @@
 #include <sys/random.h>
 
 #include "client/launched.h"
-#include "core/errors/log.h"
 #include "core/errors/options.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"

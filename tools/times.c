@@ -126,13 +126,16 @@ static gw_status set_order(struct planning *p, uint32_t etype, const struct gw_t
 {
 	char text[GW_EDGE_FOLDER_MAX + 1];
 	struct gw_time_order *to = &p->plan->orders[etype];
-	if (to->name[0] && strcmp(to->name, order->name) != 0)
-		return to->typed && !order->typed
+	const struct gw_edge_type *type = &p->view->meta->etypes[etype];
+	bool given = p->view->keeps_orders && type->order == GW_ORDER_TIME_SRC;
+	const char *other = given ? type->time_name : to->name;
+	if (other[0] && strcmp(other, order->name) != 0)
+		return (given || to->typed) && !order->typed
 			       ? GW_OK
 			       : gw_fail(GW_INVALID,
 					 "edge type %s has two times, \"%s\" and \"%s\": name one with %s:NAME",
-					 gw_meta_etype_text(p->view->meta, etype, text), to->name, order->name, text);
-	if (p->view->meta->etypes[etype].relations > 0)
+					 gw_meta_etype_text(p->view->meta, etype, text), other, order->name, text);
+	if (type->relations > 0)
 		return gw_fail(
 			GW_UNSUPPORTED,
 			"edge type %s: lists with relations are sorted by relation, and cannot also be sorted by "
@@ -233,7 +236,7 @@ gw_status gw_time_plan_make(const struct gw_time_view *view, const char *const *
 			    struct gw_time_plan *out)
 {
 	struct planning p = {.view = view, .threads = threads ? threads : gw_processors(), .plan = out};
-	char text[GW_EDGE_FOLDER_MAX + 1];
+	char text[GW_EDGE_FOLDER_MAX + 1], others[48] = "";
 	*out = (struct gw_time_plan){.orders = gw_calloc(view->meta->num_etypes, sizeof(*out->orders))};
 	gw_status status = out->orders ? GW_OK : GW_NO_MEMORY;
 	for (int typed = 1; typed >= 0; typed--) {
@@ -244,11 +247,13 @@ gw_status gw_time_plan_make(const struct gw_time_view *view, const char *const *
 		gw_time_plan_free(out);
 		return gw_context(status, "--time");
 	}
+	if (p.both > 1)
+		snprintf(others, sizeof(others), " and %u other edge types", p.both - 1);
 	if (p.both)
 		gw_log(GW_LOG_WARN,
-		       "--time: %u edge types have the time themselves and by their sources, such as %s: their own counts "
-		       "(NAME.source: the sources')",
-		       p.both, gw_meta_etype_text(view->meta, p.first_both, text));
+		       "--time: the edges of %s%s have this time, and so have their sources: the lists are sorted by the "
+		       "times of the edges (NAME.source: of the sources)",
+		       gw_meta_etype_text(view->meta, p.first_both, text), others);
 	return GW_OK;
 }
 

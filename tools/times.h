@@ -3,10 +3,11 @@
  *
  *   "NAME"                 each edge type with an edge feature NAME by it; of the others, each type whose source type
  *                          has a node feature NAME by the times of its sources, as NAME.source
- *   "NAME.source"          the times of the sources, also beside an edge feature NAME
+ *   "NAME.source"          the times of the sources, even if the type has an edge feature NAME
  *   "SRC:REL:DST:NAME"     the same for one edge type
  *
- * Each node type that has a feature of a named time gets an index of it (core/graph/times.h).
+ * Two times of one edge type are an error. Each node type that has a feature of a named time gets an index of it
+ * (core/graph/times.h).
  */
 #ifndef GW_TOOLS_TIMES_H
 #define GW_TOOLS_TIMES_H
@@ -31,6 +32,7 @@ struct gw_time_column {
 /* How the planner sees a graph. */
 struct gw_time_view {
 	const struct gw_graph_meta *meta;
+	bool keeps_orders; /* words without an edge type leave the types alone that the schema sorts by another time */
 	const void *context;
 	/* Finds a feature of a type by name; false: none. */
 	bool (*find)(const void *context, bool edge, uint32_t type, const char *name, struct gw_time_column *out);

@@ -2,15 +2,13 @@
  *
  *   JSON (types, ranges, schema, graph_id recomputed) -> each part: headers, digests, offsets, ids, list order, the
  *   inverse of the original ids -> parts together: ranges filled, reverse types and transposes hold the same edges,
- *   the index of original ids leads to the nodes
+ *   the index of original ids leads to the nodes, the times of sources are those of the nodes
  *
  * A faulty part is reported in one line, and the next part is checked; the exit status is then 1.
  */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/errors/options.h"
 #include "core/graph/id_index.h"
@@ -20,6 +18,7 @@
 #include "core/system/progress.h"
 #include "tools/edge_scan.h"
 #include "tools/tools.h"
+#include "tools/verify_times.h"
 
 static const char doc[] =
 	"Verify a graph: every digest, offset, id and list order, and that the parts together are the whole graph.\v"
@@ -105,7 +104,7 @@ static gw_status verify_part(const struct gw_graph_meta *meta, uint32_t number, 
 }
 
 /* Checks that only all parts together allow. */
-static void verify_whole(const struct gw_graph_meta *meta, struct verify_totals *totals)
+static void verify_whole(const struct gw_graph_meta *meta, unsigned threads, struct verify_totals *totals)
 {
 	for (uint32_t t = 0; t < meta->num_etypes; t++) {
 		const struct gw_edge_type *type = &meta->etypes[t];
@@ -136,6 +135,8 @@ static void verify_whole(const struct gw_graph_meta *meta, struct verify_totals 
 			meta->ntypes[t].name);
 		note_fault(totals);
 	}
+	if (gw_verify_source_times(meta, threads) != GW_OK)
+		note_fault(totals);
 }
 
 static gw_status verify_run(const struct gw_graph_meta *meta, const struct verify_arguments *a,
@@ -160,7 +161,7 @@ static gw_status verify_run(const struct gw_graph_meta *meta, const struct verif
 			note_fault(totals);
 	}
 	if (all && totals->faults == 0)
-		verify_whole(meta, totals);
+		verify_whole(meta, a->threads, totals);
 	return GW_OK;
 }
 

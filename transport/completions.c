@@ -184,6 +184,31 @@ void gw_read_set_fail(struct gw_read_set *set, gw_status status)
 
 #define TORN_FIRST 8u
 
+gw_status gw_completions_answer(struct gw_completions *completions, void *cookie, gw_status status)
+{
+	struct gw_note *note;
+	gw_status made = gw_note_create(cookie, &note);
+	if (made == GW_OK)
+		gw_completions_post(completions, note, status);
+	return made;
+}
+
+size_t gw_read_set_end(struct gw_completions *completions, struct gw_read_set *set, size_t n, size_t taken, bool last)
+{
+	struct gw_read_set_private *private = gw_read_set_private(set);
+	if (set->status)
+		taken = n;
+	private->accepted |= taken || n == 0;
+	if (!private->accepted) {
+		gw_read_set_forget(set);
+		return 0;
+	}
+	if (last && taken == n)
+		set->last_accepted = true;
+	gw_read_set_settle(completions, set);
+	return taken;
+}
+
 void gw_read_set_torn(struct gw_read_set *set, uint64_t remote, uint64_t local)
 {
 	struct gw_read_set_private *private = gw_read_set_private(set);

@@ -112,6 +112,14 @@ static inline void gw_read_set_settle(struct gw_completions *completions, struct
 	completions->sets_end = &set->next;
 }
 
+/* Ends a read call that took `taken` of n reads. If the set has failed, all n count as accepted, and an endpoint that
+ * has frames of the set open drops them first. Returns the number of accepted reads; if it is less than n, the caller
+ * waits for room. */
+size_t gw_read_set_end(struct gw_completions *completions, struct gw_read_set *set, size_t n, size_t taken, bool last);
+
+/* Completes a request of this cookie that is over before it was sent. GW_NO_MEMORY: it does not complete. */
+gw_status gw_completions_answer(struct gw_completions *completions, void *cookie, gw_status status);
+
 /* --- Checks that every backend makes before it sends anything. --- */
 
 /* Check a region, or the reads of a call. GW_STALE, GW_RANGE, GW_INVALID. The text names the first read that does not

@@ -105,12 +105,8 @@ size_t gw_mapped_readv(const struct gw_region *region, const uint8_t *from, uint
 size_t gw_mapped_end(struct gw_endpoint *endpoint, struct gw_completions *completions, struct gw_read_set *set,
 		     size_t n, size_t taken, bool last)
 {
-	if (set->status)
-		taken = n;
+	taken = gw_read_set_end(completions, set, n, taken, last);
 	if (taken < n)
 		gw_poll_group_room(endpoint->group);
-	if (last && taken == n)
-		set->last_accepted = true;
-	gw_read_set_settle(completions, set);
 	return taken;
 }

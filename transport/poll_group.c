@@ -141,8 +141,8 @@ static size_t poll_once(struct gw_poll_group *group, uint32_t count, bool all, s
 
 static void drain_wakes(const struct gw_poll_group *group)
 {
-	uint64_t ignored;
-	(void)!read(group->wake_fd, &ignored, sizeof(ignored));
+	eventfd_t ignored;
+	eventfd_read(group->wake_fd, &ignored);
 }
 
 /* Does not sleep if a part has work already. */
@@ -236,8 +236,7 @@ void gw_poll_group_wake(struct gw_poll_group *group)
 {
 	if (atomic_exchange(&group->woken, true))
 		return;
-	uint64_t one = 1;
-	(void)!write(group->wake_fd, &one, sizeof(one));
+	eventfd_write(group->wake_fd, 1);
 	uint32_t count = atomic_load(&group->part_count);
 	for (uint32_t i = 0; i < count; i++)
 		group->parts[i].transport->wake(group->parts[i].state);

@@ -1,14 +1,8 @@
-/* One type for both kinds of read call, the rows of a gather and spans, so that a backend has one code path. */
+/* What backends do with both kinds of reads. */
 #ifndef GW_TRANSPORT_READS_H
 #define GW_TRANSPORT_READS_H
 
 #include "transport/completions.h"
-
-struct gw_reads {
-	const struct gw_gather *gather; /* NULL: the reads are `spans` */
-	const struct gw_span *spans;
-	size_t n;
-};
 
 static inline gw_status gw_check_reads(const struct gw_region *region, const struct gw_buffer *buffer,
 				       const struct gw_reads *reads)

@@ -25,7 +25,7 @@ static_assert(GW_SCHEMES < GW_TRANSPORTS_MAX, "a buffer has a word for each back
 static void registry_check(const struct gw_transport *t)
 {
 	assert(t->open && t->shut && t->connect && t->close && t->buffer_register && t->buffer_release);
-	assert(t->readv && t->gather && t->request && t->cancel && t->request_cancel && t->map);
+	assert(t->read && t->request && t->cancel && t->request_cancel && t->map);
 	assert(t->region_open);
 	assert(t->poll && t->busy && t->wait_fd && t->wake);
 	assert(t->listen && t->listener_stop && t->listener_drain && t->listener_free);

@@ -81,6 +81,13 @@ struct gw_gather {
 	uint32_t stride; /* bytes from one destination row to the next, >= row_bytes */
 };
 
+/* The reads of a call: the rows of a gather, or spans. */
+struct gw_reads {
+	const struct gw_gather *gather; /* NULL: the reads are `spans` */
+	const struct gw_span *spans;
+	size_t n;
+};
+
 /* A row that was torn each time the backend read it. The content of its destination is undefined. */
 struct gw_torn_row {
 	uint64_t remote; /* byte offset in the region */
@@ -185,7 +192,7 @@ struct gw_transport {
 	gw_status (*buffer_register)(void *state, struct gw_buffer *buffer);
 	void (*buffer_release)(void *state, struct gw_buffer *buffer);
 
-	/* Both post reads, accept a prefix of them, and return the prefix's length.
+	/* Posts reads, accepts a prefix of them, and returns the prefix's length.
 	 *   - 0: no room now. The poll that finds room returns early. A set without an accepted read is still the
 	 *     caller's.
 	 *   - The arrays behind `spans`, `remote` and `rows` stay the caller's; they must not change until the set
@@ -199,10 +206,8 @@ struct gw_transport {
 	 *   GW_PEER_LOST  the endpoint is lost
 	 *   GW_DEADLINE   the set's deadline has passed
 	 * Calls for a failed set accept every read. Poll returns the failure after the call with last = true. */
-	size_t (*readv)(struct gw_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
-			struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last);
-	size_t (*gather)(struct gw_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
-			 struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last);
+	size_t (*read)(struct gw_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
+		       struct gw_buffer *buffer, const struct gw_reads *reads, bool last);
 
 	/* Sends a two-sided call of n <= GW_REQUEST_BYTES_MAX bytes. The bytes and `once` are copied before the return.
 	 * once = NULL: the call may run twice. Returns GW_AGAIN: no room now; GW_LIMIT: n is too large; GW_NO_MEMORY. A
@@ -374,14 +379,16 @@ static inline size_t gw_endpoint_readv(struct gw_endpoint *endpoint, struct gw_r
 				       const struct gw_region *region, struct gw_buffer *buffer,
 				       const struct gw_span *spans, size_t n, bool last)
 {
-	return endpoint->transport->readv(endpoint, set, region, buffer, spans, n, last);
+	return endpoint->transport->read(endpoint, set, region, buffer, &(struct gw_reads){.spans = spans, .n = n},
+					 last);
 }
 
 static inline size_t gw_endpoint_gather(struct gw_endpoint *endpoint, struct gw_read_set *set,
 					const struct gw_region *region, struct gw_buffer *buffer,
 					const struct gw_gather *gather, size_t n, bool last)
 {
-	return endpoint->transport->gather(endpoint, set, region, buffer, gather, n, last);
+	return endpoint->transport->read(endpoint, set, region, buffer, &(struct gw_reads){.gather = gather, .n = n},
+					 last);
 }
 
 static inline gw_status gw_endpoint_request(struct gw_endpoint *endpoint, uint16_t op, const struct gw_once *once,

@@ -271,6 +271,12 @@ gw_status gw_spec_check(struct gw_client *client, const struct gw_sample_spec *s
 		return gw_fail(GW_INVALID, "the spec has no list of the edges of its %u types", spec->edge_type_count);
 	if (spec->edges && (status = check_edge_lists(client, spec, types)) != GW_OK)
 		return status;
+	for (uint32_t i = 0; i < gw_spec_edge_types(spec); i++) {
+		const struct gw_node_times *times;
+		status = gw_node_times_find(client, &spec->edges[i], &times);
+		if (status != GW_OK)
+			return status;
+	}
 	if (!spec->edges && !types.list_count && spec->ntype >= meta->num_ntypes)
 		return gw_fail(GW_RANGE, "seed node type %u of %u", spec->ntype, meta->num_ntypes);
 	if (spec->hops < 1 || spec->hops > GW_HOPS_MAX)
@@ -295,8 +301,10 @@ gw_status gw_seed_lists_check_times(struct gw_client *client, const struct gw_sa
 	gw_status status = gw_seed_times_of(client, spec->rules, 0, client->meta->num_etypes, &form);
 	if (status != GW_OK)
 		return status;
-	for (uint32_t i = 0; i < gw_spec_edge_types(spec); i++)
+	for (uint32_t i = 0; i < gw_spec_edge_types(spec); i++) {
 		each = 2 + (uint64_t)spec->edges[i].negatives_each > each ? 2 + spec->edges[i].negatives_each : each;
+		form.negatives = form.negatives || spec->edges[i].exist_time;
+	}
 	return gw_seed_times_check(&form, lists, list_count, most * each);
 }
 
@@ -392,6 +400,7 @@ gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec 
 	batch->all_edges.asked = spec->sampled_edges;
 	batch->time_form.real = spec->real_times;
 	batch->time_form.strict = spec->strict_times;
+	batch->edges.real_times = spec->real_times;
 	batch->disjoint = spec->disjoint || batch->time_form.uses;
 	batch->spec = (struct gw_blocks_spec){.hops = spec->hops,
 					      .fanouts = batch->fanouts.data,

@@ -59,10 +59,12 @@ gw_status gw_batch_edges_take(struct gw_batch_edges *edges, const struct gw_edge
 		status = edges_add_type(edges);
 	if (status != GW_OK)
 		return status;
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count && status == GW_OK; i++) {
 		edges->types[i]->spec = specs[i];
+		status = gw_node_times_find(edges->engine->client, &specs[i], &edges->types[i]->exist);
+	}
 	edges->type_count = count;
-	return GW_OK;
+	return status;
 }
 
 gw_status gw_batch_edges_keep_ids(struct gw_batch_edges *edges)
@@ -215,6 +217,8 @@ void gw_batch_edges_start(struct gw_batch_edges *edges, struct gw_job *job, uint
 		op->key = gw_draw_key(seed, stream, GW_DRAW_NEGATIVE, 0, op->spec.etype);
 		op->ids = lists[t].ids;
 		op->count = lists[t].count;
+		op->times = lists[t].times;
+		op->real_times = edges->real_times;
 		op->job = job;
 		op->done = type_done;
 		op->owner = edges;

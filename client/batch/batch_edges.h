@@ -18,6 +18,7 @@ struct gw_batch_edges {
 	void (*done)(struct gw_batch_edges *edges, gw_status status);
 	void *owner;
 	uint32_t type_count; /* 0: the seeds are nodes */
+	bool real_times;     /* the times of the seeds are double; else int64_t */
 	/* Results: the seeds, the exclusions, and the views in the mini-batch. */
 	struct gw_vec lists; /* struct gw_seeds [list_count] */
 	uint32_t list_count;

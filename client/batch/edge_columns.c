@@ -47,29 +47,6 @@ static gw_status column_add(struct gw_client *client, struct gw_edge_columns *co
 	return status;
 }
 
-/* The array of a key, if all parts have it in one form; else NULL. */
-static const struct gw_array_meta *array_of_all(const struct gw_graph_meta *meta, const char *key)
-{
-	const struct gw_array_meta *first = gw_meta_array(meta, 0, key);
-	for (uint32_t p = 1; first && p < meta->num_parts; p++) {
-		const struct gw_array_meta *array = gw_meta_array(meta, p, key);
-		if (!array || array->dtype != first->dtype ||
-		    gw_array_meta_row_bytes(array) != gw_array_meta_row_bytes(first))
-			return NULL;
-	}
-	return first;
-}
-
-static bool column_is_mutable(const struct gw_client *client, const char *key)
-{
-	for (uint32_t i = 0; i < client->tensor_count; i++) {
-		const struct gw_array_meta *changes = client->tensors[i].changes;
-		if (changes && strcmp(changes->key, key) == 0)
-			return true;
-	}
-	return false;
-}
-
 static gw_status columns_add(struct gw_client *client, struct gw_edge_columns *columns)
 {
 	const struct gw_column_names *names = &columns->names;
@@ -77,13 +54,14 @@ static gw_status columns_add(struct gw_client *client, struct gw_edge_columns *c
 	char key[GW_COLUMN_KEY_MAX], text[GW_COLUMN_ADVICE];
 	for (uint32_t c = 0; c < GW_COLUMN_COUNT; c++) {
 		if (columns->sampling.kind->columns & GW_COLUMN_BIT(c) && gw_column_key(names, c, key))
-			arrays[c] = array_of_all(client->meta, key);
+			arrays[c] = gw_array_of_all(client->meta, key);
 	}
 	gw_status status = gw_column_forms(names, columns->sampling.kind, arrays, columns->sampling.forms);
 	for (uint32_t c = 0; c < GW_COLUMN_COUNT && status == GW_OK; c++) {
 		if (arrays[c])
-			status = column_is_mutable(client, arrays[c]->key) ? gw_column_fail_mutable(names, c)
-									   : column_add(client, columns, c, arrays[c]);
+			status = gw_array_is_mutable(client, arrays[c]->key)
+					 ? gw_column_fail_mutable(names, c)
+					 : column_add(client, columns, c, arrays[c]);
 	}
 	for (uint32_t c = 0; c < GW_COLUMN_COUNT && status == GW_OK; c++) {
 		if (!(columns->sampling.kind->columns & GW_COLUMN_BIT(c)) || arrays[c] ||
@@ -128,7 +106,7 @@ gw_status gw_edge_columns_find(struct gw_client *client, uint32_t etype, const s
 	*out = NULL;
 	if (!gw_column_names_bits(&names) && names.pick == GW_PICK_UNIFORM)
 		return GW_OK;
-	pthread_mutex_lock(&client->edge_columns_lock);
+	pthread_mutex_lock(&client->lookups_lock);
 	struct gw_edge_columns *columns = columns_known(client, &names);
 	if (!columns) {
 		status = columns_make(client, &names, &columns);
@@ -137,7 +115,7 @@ gw_status gw_edge_columns_find(struct gw_client *client, uint32_t etype, const s
 			client->edge_columns = columns;
 		}
 	}
-	pthread_mutex_unlock(&client->edge_columns_lock);
+	pthread_mutex_unlock(&client->lookups_lock);
 	*out = columns;
 	return status;
 }

@@ -2,6 +2,7 @@
  * reverse_ids names an edge that is not the reverse of the seed. */
 #include "client/batch/edge_seeds.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "sampler/negatives.h"
@@ -122,8 +123,12 @@ gw_status gw_edge_seeds_check_count(const struct gw_edge_seeds *spec, uint64_t c
 gw_status gw_edge_seeds_op_init(struct gw_edge_seeds_op *op, struct gw_engine *engine)
 {
 	gw_status status = gw_edges_op_init(&op->asked, engine);
-	if (status == GW_OK && (status = gw_edges_op_init(&op->reverses, engine)) != GW_OK)
-		gw_edges_op_free(&op->asked);
+	if (status == GW_OK)
+		status = gw_edges_op_init(&op->reverses, engine);
+	if (status == GW_OK)
+		status = gw_existing_init(&op->existing, engine);
+	if (status != GW_OK)
+		gw_edge_seeds_op_free(op);
 	return status;
 }
 
@@ -133,6 +138,7 @@ void gw_edge_seeds_op_free(struct gw_edge_seeds_op *op)
 		gw_edges_op_free(&op->asked);
 	if (op->reverses.engine)
 		gw_edges_op_free(&op->reverses);
+	gw_existing_free(&op->existing);
 	gw_vec_free(&op->with_reverses);
 	gw_vec_free(&op->kept_ids);
 	gw_vec_free(&op->negatives);
@@ -216,15 +222,10 @@ static gw_status check_reverses(const struct gw_edge_seeds_op *op)
 
 /* --- Negatives. --- */
 
-static void draw_negative(struct gw_edge_seeds_op *op, uint64_t number)
+static uint64_t negative_draw(const struct gw_edge_seeds_op *op, uint64_t number, uint64_t bound)
 {
-	const struct gw_edge_seeds *spec = &op->spec;
-	const struct gw_graph_meta *meta = seeds_meta(op);
-	uint64_t bound =
-		spec->negative_ids ? spec->negative_id_count : meta->ntypes[gw_edge_seeds_type_drawn(meta, spec)].count;
-	uint64_t drawn = gw_negative_draw(op->key, number / spec->negatives_each, number % spec->negatives_each,
-					  op->attempt, bound);
-	((int64_t *)op->negatives.data)[number] = spec->negative_ids ? spec->negative_ids[drawn] : (int64_t)drawn;
+	uint32_t each = op->spec.negatives_each;
+	return gw_negative_draw(op->key, number / each, number % each, op->attempt, bound);
 }
 
 static void negatives_asked(struct gw_edges_op *asked, gw_status status);
@@ -245,6 +246,66 @@ static void ask_whether_edges(struct gw_edge_seeds_op *op)
 	gw_edges_op_start(&op->asked, op->job, GW_EDGE_COUNTS, op->spec.etype, src, dst, op->pending_count);
 }
 
+static void negatives_drawn(struct gw_edge_seeds_op *op, gw_status status)
+{
+	if (status == GW_OK && op->spec.no_true_edges)
+		ask_whether_edges(op);
+	else
+		seeds_end(op, status);
+}
+
+static void existing_drawn(struct gw_existing *existing, gw_status status)
+{
+	struct gw_edge_seeds_op *op = existing->owner;
+	char time[32];
+	uint64_t slot = existing->slot;
+	if (status == GW_OK || slot == UINT64_MAX) {
+		negatives_drawn(op, status);
+		return;
+	}
+	if (op->real_times)
+		snprintf(time, sizeof(time), "%.17g", ((const double *)op->times)[slot]);
+	else
+		snprintf(time, sizeof(time), "%lld", (long long)((const int64_t *)op->times)[slot]);
+	seeds_end(op,
+		  gw_context(status, "a negative for %s %lld of %s, seed %llu of the batch, time %s",
+			     op->spec.src ? "pair" : "edge", (long long)op->ids[slot],
+			     op->asked.engine->client->etypes[op->spec.etype].name, (unsigned long long)slot, time));
+}
+
+static void draw_existing(struct gw_edge_seeds_op *op)
+{
+	struct gw_existing *existing = &op->existing;
+	existing->done = existing_drawn;
+	existing->numbers = op->pending.data;
+	existing->count = op->pending_count;
+	existing->negatives = op->negatives.data;
+	existing->key = op->key;
+	existing->each = op->spec.negatives_each;
+	existing->attempt = op->attempt;
+	gw_existing_draw(existing);
+}
+
+/* Draws the negatives that are pending. */
+static void draw_negatives(struct gw_edge_seeds_op *op)
+{
+	const struct gw_edge_seeds *spec = &op->spec;
+	const struct gw_graph_meta *meta = seeds_meta(op);
+	const uint32_t *pending = op->pending.data;
+	uint64_t nodes = meta->ntypes[gw_edge_seeds_type_drawn(meta, spec)].count;
+	uint64_t bound = spec->negative_ids ? spec->negative_id_count : nodes;
+	if (op->exist) {
+		draw_existing(op);
+		return;
+	}
+	for (uint64_t i = 0; i < op->pending_count; i++) {
+		uint64_t drawn = negative_draw(op, pending[i], bound);
+		((int64_t *)op->negatives.data)[pending[i]] =
+			spec->negative_ids ? spec->negative_ids[drawn] : (int64_t)drawn;
+	}
+	negatives_drawn(op, GW_OK);
+}
+
 /* Draws the negatives that are edges again, and checks the new ones. */
 static void negatives_asked(struct gw_edges_op *asked, gw_status status)
 {
@@ -262,9 +323,22 @@ static void negatives_asked(struct gw_edges_op *asked, gw_status status)
 		seeds_end(op, status);
 		return;
 	}
-	for (uint64_t i = 0; i < left; i++)
-		draw_negative(op, pending[i]);
-	ask_whether_edges(op);
+	draw_negatives(op);
+}
+
+/* All of them, for the first attempt. */
+static gw_status list_negatives(struct gw_edge_seeds_op *op)
+{
+	uint64_t n = op->pending_count = op->count * op->spec.negatives_each;
+	if (gw_vec_reserve(&op->negatives, n * 8) != GW_OK || gw_vec_reserve(&op->pending, n * 4) != GW_OK)
+		return GW_NO_MEMORY;
+	if (op->spec.no_true_edges &&
+	    (gw_vec_reserve(&op->src, n * 8) != GW_OK || gw_vec_reserve(&op->dst, n * 8) != GW_OK))
+		return GW_NO_MEMORY;
+	uint32_t *pending = op->pending.data;
+	for (uint64_t i = 0; i < n; i++)
+		pending[i] = (uint32_t)i;
+	return GW_OK;
 }
 
 static struct gw_edge_seeds_op *op_of_ends(struct gw_fan_in *ends)
@@ -272,28 +346,18 @@ static struct gw_edge_seeds_op *op_of_ends(struct gw_fan_in *ends)
 	return (struct gw_edge_seeds_op *)((char *)ends - offsetof(struct gw_edge_seeds_op, ends));
 }
 
+/* The ends are known, and the number of nodes that exist at each time, if negatives need it. */
 static void ends_found(struct gw_fan_in *ends, gw_status status)
 {
 	struct gw_edge_seeds_op *op = op_of_ends(ends);
-	uint64_t n = op->count * op->spec.negatives_each;
-	bool asks = op->spec.no_true_edges && n > 0;
 	if (status == GW_OK && has_reverse_ids(op))
 		status = check_reverses(op);
 	if (status == GW_OK)
-		status = gw_vec_reserve(&op->negatives, n * 8);
-	if (status == GW_OK && asks && (status = gw_vec_reserve(&op->pending, n * 4)) == GW_OK &&
-	    (status = gw_vec_reserve(&op->src, n * 8)) == GW_OK)
-		status = gw_vec_reserve(&op->dst, n * 8);
-	for (uint64_t i = 0; i < n && status == GW_OK; i++) {
-		draw_negative(op, i);
-		if (asks)
-			((uint32_t *)op->pending.data)[i] = (uint32_t)i;
-	}
-	op->pending_count = n;
-	if (status != GW_OK || !asks)
-		seeds_end(op, status);
+		status = list_negatives(op);
+	if (status == GW_OK && op->pending_count > 0)
+		draw_negatives(op);
 	else
-		ask_whether_edges(op);
+		seeds_end(op, status);
 }
 
 /* --- Ends. --- */
@@ -303,6 +367,7 @@ static void ends_cancel(struct gw_fan_in *ends)
 	struct gw_edge_seeds_op *op = op_of_ends(ends);
 	gw_edges_op_cancel(&op->asked);
 	gw_edges_op_cancel(&op->reverses);
+	gw_existing_cancel(&op->existing);
 }
 
 static void ends_answered(struct gw_edges_op *asked, gw_status status)
@@ -320,6 +385,22 @@ static void ask_ends(struct gw_edge_seeds_op *op, struct gw_edges_op *asked, uin
 	asked->owner = op;
 	gw_fan_in_add(&op->ends);
 	gw_edges_op_start(asked, op->job, GW_EDGE_ENDS, etype, ids, NULL, n);
+}
+
+static void existing_counted(struct gw_existing *existing, gw_status status)
+{
+	struct gw_edge_seeds_op *op = existing->owner;
+	gw_fan_in_end_one(&op->ends, status);
+}
+
+static void count_existing(struct gw_edge_seeds_op *op)
+{
+	if (!op->exist || op->count == 0 || op->ends.status != GW_OK)
+		return;
+	op->existing.done = existing_counted;
+	op->existing.owner = op;
+	gw_fan_in_add(&op->ends);
+	gw_existing_count(&op->existing, op->job, op->exist, op->real_times, op->times, op->count);
 }
 
 /* Copies the ends of pairs to where the answers for edges come. */
@@ -356,6 +437,8 @@ void gw_edge_seeds_op_start(struct gw_edge_seeds_op *op)
 		if (mapped && !same)
 			ask_ends(op, &op->reverses, spec->reverse_etype, both + op->count, op->count);
 	}
+	if (status == GW_OK)
+		count_existing(op);
 	gw_fan_in_end_one(&op->ends, status);
 }
 
@@ -364,5 +447,5 @@ void gw_edge_seeds_op_cancel(struct gw_edge_seeds_op *op)
 	if (op->open && op->ends.open)
 		gw_fan_in_cancel(&op->ends);
 	else if (op->open)
-		gw_edges_op_cancel(&op->asked);
+		ends_cancel(&op->ends);
 }

@@ -3,13 +3,14 @@
  *   places of pairs -> the ends that the spec lists; or
  *   edge ids -> their ends; at the same time the ends of the edges that reverse_ids names (edges_op.h)
  *            -> [GW_EXCLUDE_REVERSE_IDS: each reverse must lead the other way, or the batch fails]
- *            -> negatives drawn (sampler/negatives.h)
+ *            -> negatives drawn (sampler/negatives.h) [-> among the nodes that exist at the edge's time (existing.h)]
  *            -> [no_true_edges: negatives that are edges are drawn again ...] -> done
  */
 #ifndef GW_CLIENT_BATCH_EDGE_SEEDS_H
 #define GW_CLIENT_BATCH_EDGE_SEEDS_H
 
 #include "client/batch/edges_op.h"
+#include "client/batch/existing.h"
 
 #define GW_NEGATIVES_MAX (1u << 24) /* of one mini-batch */
 
@@ -19,7 +20,10 @@ struct gw_edge_seeds_op {
 	uint64_t key;       /* key for drawing the negatives */
 	const int64_t *ids; /* [count] */
 	uint64_t count;
-	struct gw_job *job; /* the operation that this is a step of */
+	const void *times; /* [count]: of the edges, int64_t or double (real_times); NULL: none */
+	bool real_times;
+	const struct gw_node_times *exist; /* negatives exist by these times; NULL: by none */
+	struct gw_job *job;                /* the operation that this is a step of */
 	/* Called once, in the engine, perhaps before start returns. The error text is set on failure. */
 	void (*done)(struct gw_edge_seeds_op *op, gw_status status);
 	void *owner;
@@ -33,8 +37,9 @@ struct gw_edge_seeds_op {
 	struct gw_fan_in ends;
 	struct gw_vec with_reverses; /* int64_t [2 * count]: the edges, then their reverses */
 	struct gw_edges_op reverses; /* if the reverses have another type than the edges */
-	struct gw_vec pending;       /* uint32_t: numbers of the negatives that are being checked */
-	struct gw_vec src, dst;      /* int64_t: the ends of these negatives */
+	struct gw_existing existing;
+	struct gw_vec pending;  /* uint32_t: numbers of the negatives that are being drawn */
+	struct gw_vec src, dst; /* int64_t: the ends of these negatives */
 	uint64_t pending_count;
 	uint32_t attempt;
 };

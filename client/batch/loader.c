@@ -240,6 +240,12 @@ static gw_status loader_take_edges(struct gw_loader *loader, const struct gw_sam
 	struct gw_edge_seeds *edges = loader->edges.data;
 	int64_t *at = loader->negative_ids.data;
 	for (uint32_t i = 0; i < count; i++) {
+		const struct gw_node_times *times;
+		status = gw_node_times_find(loader->client, &edges[i], &times);
+		if (status != GW_OK)
+			return status;
+		edges[i].exist_time = times ? times->name : NULL; /* the names that the client keeps */
+		edges[i].exist_end = times ? times->end : NULL;
 		if (!edges[i].negative_ids)
 			continue;
 		if (edges[i].negative_id_count)
@@ -301,7 +307,7 @@ static gw_status take_start(struct gw_loader *loader, const struct gw_loader_sta
 	if (start->plan && start->plan != loader->plan)
 		return gw_fail(
 			GW_INVALID,
-			"the start is the state of a loader with another graph, other seeds, another seed, shuffle, "
+			"the start is the state of a loader with another graph, other seeds or times, another seed, shuffle, "
 			"batch size, world or last batch; or it is shuffled, "
 			"and of a version of Graphwire with another order");
 	if (start->step > most)

@@ -25,18 +25,11 @@ gw_status gw_seed_times_of(struct gw_client *client, const struct gw_edge_rule *
 	return GW_OK;
 }
 
-static struct gw_time time_at(bool real, const void *times, uint64_t at)
-{
-	struct gw_time time = {.is_real = real};
-	memcpy(&time.value, (const uint8_t *)times + at * sizeof(time.value), sizeof(time.value));
-	return time;
-}
-
 /* A draw before a time asks whether an edge ends after it, and knows only the last time of the column before it. */
 static gw_status check_exact(const struct gw_seed_times *times, const struct gw_seeds *list)
 {
 	for (uint64_t i = 0; times->strict && i < list->count; i++) {
-		const struct gw_time time = time_at(times->real, list->times, i);
+		const struct gw_time time = gw_time_at(times->real, list->times, i);
 		for (uint32_t real = 0; real < 2; real++) {
 			if (times->ends & 1u << real && !gw_time_is_exact(real, &time))
 				return gw_fail(GW_UNSUPPORTED,
@@ -51,7 +44,7 @@ static gw_status check_exact(const struct gw_seed_times *times, const struct gw_
 static gw_status check_time_numbers(const void *times, uint64_t count)
 {
 	for (uint64_t i = 0; times && i < count; i++) {
-		if (isnan(time_at(true, times, i).value.real))
+		if (isnan(gw_time_at(true, times, i).value.real))
 			return gw_fail(GW_INVALID, "the time of the seed at position %llu is not a number",
 				       (unsigned long long)i);
 	}
@@ -69,12 +62,15 @@ gw_status gw_seed_times_check(const struct gw_seed_times *times, const struct gw
 		const struct gw_seeds *list = &lists[i];
 		if (list->times_from && !list->times)
 			return gw_fail(GW_INVALID, "list %u of the seeds has the begin of windows, and no times", i);
-		if (times->uses && !list->times && list->count)
-			return gw_fail(GW_INVALID, "list %u of the seeds has no times, and edges are drawn by time", i);
+		if ((times->uses || times->negatives) && !list->times && list->count)
+			return gw_fail(GW_INVALID, "list %u of the seeds has no times, and %s", i,
+				       times->uses ? "edges are drawn by time"
+						   : "negatives are nodes that exist at these times");
 		if (list->count && has_from != !!list->times_from)
 			return gw_fail(GW_INVALID, "list %u of the seeds has no begin of windows, and others have", i);
-		if (!times->uses && list->times)
-			return gw_fail(GW_INVALID, "list %u of the seeds has times, and no edge is drawn by time", i);
+		if (!times->uses && (times->negatives ? list->times_from : list->times))
+			return gw_fail(GW_INVALID, "list %u of the seeds has %s, and no edge is drawn by time", i,
+				       times->negatives ? "the begin of windows" : "times");
 	}
 	if (times->uses && most > GW_GROUPS_MAX)
 		return gw_fail(GW_LIMIT, "%llu seeds, ends and negatives with times in one batch: at most %u",
@@ -98,10 +94,10 @@ static void set_ranges(struct gw_seed_groups *groups, const struct gw_seed_times
 	uint64_t group = 0;
 	for (uint32_t l = 0; l < list_count; l++) {
 		for (uint64_t i = 0; i < lists[l].count; i++, group++) {
-			const struct gw_time last = time_at(times->real, lists[l].times, i);
+			const struct gw_time last = gw_time_at(times->real, lists[l].times, i);
 			struct gw_time first;
 			if (lists[l].times_from)
-				first = time_at(times->real, lists[l].times_from, i);
+				first = gw_time_at(times->real, lists[l].times_from, i);
 			const struct gw_time_range range =
 				gw_time_range_of(real, lists[l].times_from ? &first : NULL, &last, times->strict);
 			from[group] = range.from;

@@ -17,6 +17,7 @@ struct gw_seed_times {
 	bool strict; /* a seed sees the edges before its time */
 	/* Bits gw_time_is_real() of the columns that draws use: of times, and of ends. 0: no draw has times. */
 	uint32_t uses, ends;
+	bool negatives; /* negatives are drawn from the nodes that exist at the times */
 };
 
 /* Reused from batch to batch. */
@@ -31,9 +32,9 @@ struct gw_seed_groups {
 gw_status gw_seed_times_of(struct gw_client *client, const struct gw_edge_rule *rules, uint32_t first, uint32_t count,
 			   struct gw_seed_times *out);
 
-/* Checks lists of seeds: all of them have times if a draw needs them, and none has any else. most: seeds of a batch.
- * what: the name of the lists' ids, for error texts. GW_INVALID: also if a time is not a number; GW_LIMIT: more groups
- * than a request can carry. */
+/* Checks lists of seeds: all of them have times if a draw or negatives need them, and none has any else. most: seeds of
+ * a batch. what: the name of the lists' ids, for error texts. GW_INVALID: also if a time is not a number; GW_LIMIT:
+ * more groups than a request can carry. */
 gw_status gw_seed_times_check(const struct gw_seed_times *times, const struct gw_seeds *lists, uint32_t list_count,
 			      uint64_t most);
 

@@ -5,7 +5,6 @@
  * So a call for in-edges draws the same edges as hop 0 of a mini-batch, at the same cost. A call is one operation with
  * one deadline. The ids that a peer sends are checked: each must be the id of a node or of an edge.
  */
-#include <string.h>
 
 #include "client/batch/hop.h"
 #include "client/batch/seed_groups.h"

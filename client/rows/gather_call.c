@@ -6,7 +6,6 @@
 #include "client/rows/gather_call.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 #include "client/engine/engine.h"
 #include "client/engine/ticket.h"

@@ -14,7 +14,6 @@
 
 #define BLOCK      64u /* narrow rows that are prefetched at once */
 #define RING       16u /* addresses of rows that are prefetched; more than GW_COPY_AHEAD */
-#define NARROW_MAX 16u /* bytes; wider rows are prefetched */
 
 static_assert(RING > GW_COPY_AHEAD, "a row's address must stay until the row is copied");
 

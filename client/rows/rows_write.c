@@ -1,7 +1,6 @@
 /* Calls that write rows: checks them, splits them by the owners of the rows, and passes the shares to the lanes: see
  * rows_write.h. Fails on tensors that cannot be written, on ids that are not rows, if memory runs out, and with the
  * errors of row_lanes.c. */
-#include <string.h>
 
 #include "client/engine/engine.h"
 #include "client/rows/rows_write_private.h"

@@ -54,6 +54,28 @@ gw_status gw_places_find(const struct gw_client *client, const char *key, struct
 	return GW_OK;
 }
 
+const struct gw_array_meta *gw_array_of_all(const struct gw_graph_meta *meta, const char *key)
+{
+	const struct gw_array_meta *first = gw_meta_array(meta, 0, key);
+	for (uint32_t p = 1; first && p < meta->num_parts; p++) {
+		const struct gw_array_meta *array = gw_meta_array(meta, p, key);
+		if (!array || array->dtype != first->dtype ||
+		    gw_array_meta_row_bytes(array) != gw_array_meta_row_bytes(first))
+			return NULL;
+	}
+	return first;
+}
+
+bool gw_array_is_mutable(const struct gw_client *client, const char *key)
+{
+	for (uint32_t i = 0; i < client->tensor_count; i++) {
+		const struct gw_array_meta *changes = client->tensors[i].changes;
+		if (changes && strcmp(changes->key, key) == 0)
+			return true;
+	}
+	return false;
+}
+
 static gw_status check_alike(const struct gw_graph_meta *meta, const struct gw_array_meta *first)
 {
 	for (uint32_t p = 1; p < meta->num_parts; p++) {
@@ -154,6 +176,8 @@ static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta
 					    .row_bytes = row_bytes,
 					    .writable = changes,
 					    .placement = of_edges ? GW_PLACE_EDGES : GW_PLACE_NODES};
+	enum gw_time_unit unit = gw_meta_unit(meta, array->key);
+	tensor->tensor.unit = unit == GW_UNIT_NONE ? NULL : gw_time_unit_text(unit);
 	memcpy(tensor->tensor.shape, array->shape, sizeof(array->shape));
 	tensor->tensor.shape[0] = of_edges ? meta->etypes[type].count : meta->ntypes[type].count;
 	return GW_OK;

@@ -10,6 +10,12 @@ void gw_tensors_free(struct gw_client *client);
 /* Where an array is stored in all parts: [num_parts], a new array. GW_FORMAT names a part without the array. */
 gw_status gw_places_find(const struct gw_client *client, const char *key, struct gw_place **out);
 
+/* The array of a key, if all parts have it in one form; else NULL. */
+const struct gw_array_meta *gw_array_of_all(const struct gw_graph_meta *meta, const char *key);
+
+/* Whether servers serve the array of a key as mutable rows. */
+bool gw_array_is_mutable(const struct gw_client *client, const char *key);
+
 /* Fails with GW_UNSUPPORTED: the edge type is not stored by source. */
 gw_status gw_fail_not_by_source(const struct gw_client *client, uint32_t etype);
 

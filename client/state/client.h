@@ -169,8 +169,9 @@ struct gw_client {
 	struct gw_list_places *list_places[2]; /* by direction: [num_etypes] */
 	struct gw_id_places *id_places;        /* [num_ntypes] */
 	struct gw_edge_columns *edge_columns;  /* those looked up so far, newest first: client/batch/edge_columns.h */
-	pthread_mutex_t edge_columns_lock;
-	bool standalone; /* this process has the parts: servers[p].local */
+	struct gw_node_times *node_times;      /* likewise: client/batch/node_times.h */
+	pthread_mutex_t lookups_lock;          /* of both lists */
+	bool standalone;                       /* this process has the parts: servers[p].local */
 	/* Servers and engines. */
 	struct gw_remote *servers;
 	uint32_t server_count;

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "client/engine/remote_call.h"
-#include "client/rows/gather_call.h"
 #include "client/rows/rows_write.h"
 #include "client/rows/tensor_handles.h"
 #include "client/rows/tensors.h"

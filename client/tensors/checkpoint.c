@@ -18,7 +18,6 @@
 
 #include "client/engine/cancel_scope.h"
 #include "client/engine/remote_call.h"
-#include "client/rows/tensors.h"
 #include "core/files/staging.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"

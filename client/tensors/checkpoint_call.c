@@ -1,5 +1,4 @@
 /* gw_checkpoint, and gw_checkpoint_start, which runs in a thread of its own with copies of its arguments. */
-#include <string.h>
 
 #include "client/engine/background.h"
 #include "client/tensors/checkpoint.h"

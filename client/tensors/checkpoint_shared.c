@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "client/engine/remote_call.h"
-#include "client/rows/tensors.h"
 #include "core/memory/alloc.h"
 #include "core/memory/idmap.h"
 #include "core/numbers/digest.h"

@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/engine/remote_call.h"
 #include "client/rows/rows_write.h"
 #include "client/tensors/checkpoint.h"
 #include "client/tensors/state_rows.h"

@@ -7,7 +7,6 @@
  * buffered if necessary. After the first failure the loader submits nothing more and waits for the reads in flight, so
  * nothing writes to the arena after the return. If the kernel refuses the very first submission, pread does the load.
  */
-#include <errno.h>
 #include <string.h>
 #include <time.h>
 

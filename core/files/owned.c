@@ -16,13 +16,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/files/replace.h"
+#include "core/files/sync_tree.h"
 #include "core/memory/alloc.h"
 #include "core/memory/vec.h"
 
@@ -101,32 +102,6 @@ static bool owned_has(struct gw_owned *owned, const char *path, bool below)
 	return below ? strncmp(owned_path(owned, low), path, length) == 0 : strcmp(owned_path(owned, low), path) == 0;
 }
 
-static gw_status owned_sync(const char *folder)
-{
-	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return gw_fail_errno(GW_IO, errno, "%s", folder);
-	gw_status status = GW_OK;
-	if (fsync(fd) && errno != EINVAL) /* EINVAL: a file system that cannot sync folders */
-		status = gw_fail_errno(GW_IO, errno, "cannot write %s", folder);
-	close(fd);
-	return status;
-}
-
-/* The new content may lack a folder that the old content had. */
-static gw_status owned_make_parents(struct owned_walk *walk)
-{
-	for (char *slash = strchr(walk->new + walk->new_root, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		int failed = mkdir(walk->new, 0777) && errno != EEXIST;
-		int error = errno;
-		*slash = '/';
-		if (failed)
-			return gw_fail_errno(GW_IO, error, "%s: cannot make its folder", walk->new);
-	}
-	return GW_OK;
-}
-
 static gw_status owned_fail(const struct owned_walk *walk, int error)
 {
 	if (error == EEXIST)
@@ -151,7 +126,7 @@ static gw_status owned_link(struct owned_walk *walk)
 			return GW_OK;
 		if (error != ENOENT || tries)
 			return owned_fail(walk, error);
-		gw_status status = owned_make_parents(walk);
+		gw_status status = gw_folders_make(walk->new, walk->new_root, 0777);
 		if (status != GW_OK)
 			return status;
 	}
@@ -165,7 +140,7 @@ static gw_status owned_copy_folder(struct owned_walk *walk, const struct stat *i
 {
 	bool changed;
 	struct stat there;
-	gw_status status = owned_make_parents(walk);
+	gw_status status = gw_folders_make(walk->new, walk->new_root, 0777);
 	if (status == GW_OK && mkdir(walk->new, 0700) != 0 &&
 	    (errno != EEXIST || lstat(walk->new, &there) != 0 || !S_ISDIR(there.st_mode)))
 		status = owned_fail(walk, errno);
@@ -224,7 +199,7 @@ static gw_status owned_walk_folder(struct owned_walk *walk, int depth, bool *cha
 	if (status == GW_OK && errno)
 		status = gw_fail_errno(GW_IO, errno, "cannot list %s", walk->old);
 	closedir(folder);
-	return status == GW_OK && *changed ? owned_sync(walk->new) : status;
+	return status == GW_OK && *changed ? gw_sync_path(walk->new, O_DIRECTORY) : status;
 }
 
 gw_status gw_owned_keep_others(struct gw_owned *owned, const char *from, const char *to, bool again)

@@ -24,6 +24,7 @@
 #include "core/errors/log.h"
 #include "core/files/leftovers.h"
 #include "core/files/remove_tree.h"
+#include "core/files/replace.h"
 #include "core/files/sync_tree.h"
 #include "core/memory/alloc.h"
 #include "core/system/syscalls.h"
@@ -248,20 +249,8 @@ gw_status gw_staging_mkdir(struct gw_staging *staging, const char *relative)
 {
 	if (!is_inside(relative))
 		return gw_fail(GW_INVALID, "\"%s\" is not a path inside %s", relative, staging->final);
-	char *path = gw_format("%s/%s", staging->temporary, relative);
-	if (!path)
-		return GW_NO_MEMORY;
-	gw_status status = GW_OK;
-	char *end = path + strlen(staging->temporary) + 1;
-	while (status == GW_OK && end) {
-		end = strchr(end + 1, '/');
-		if (end)
-			*end = 0;
-		if (mkdir(path, 0777) && errno != EEXIST)
-			status = gw_fail_errno(GW_IO, errno, "make folder %s", path);
-		if (end)
-			*end = '/';
-	}
+	char *path = gw_format("%s/%s/", staging->temporary, relative);
+	gw_status status = path ? gw_folders_make(path, strlen(staging->temporary) + 1, 0777) : GW_NO_MEMORY;
 	gw_free(path);
 	return status;
 }
@@ -317,14 +306,7 @@ static gw_status sync_parent(struct gw_staging *staging)
 	if (slash)
 		snprintf(parent, sizeof(parent), "%.*s", slash == staging->final ? 1 : (int)(slash - staging->final),
 			 staging->final);
-	int folder = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (folder < 0)
-		return gw_fail_errno(GW_IO, errno, "open %s", parent);
-	gw_status status = GW_OK;
-	if (fsync(folder) && errno != EINVAL)
-		status = gw_fail_errno(GW_IO, errno, "fsync %s", parent);
-	close(folder);
-	return status;
+	return gw_sync_path(parent, O_DIRECTORY);
 }
 
 /* First keeps files that users have put there during the replacement. If that fails, the folder stays under a name

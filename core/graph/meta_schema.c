@@ -450,6 +450,8 @@ static gw_status schema_check_units(const struct gw_graph_meta *meta)
 {
 	for (uint32_t i = 0; i < meta->num_units; i++) {
 		const struct gw_array_meta *array = gw_meta_array(meta, 0, meta->units[i].key);
+		if (!array && meta->minor > GW_FORMAT_MINOR)
+			continue; /* it may be unknown to this version */
 		if (!array || (array->dtype != GW_INT64 && array->dtype != GW_INT32))
 			return gw_fail(GW_INVALID, "\"units\": \"%.200s\" is no array of int64 or int32",
 				       meta->units[i].key);

@@ -115,10 +115,12 @@ struct seen {
 static gw_status parse_datetime(const char *descr, struct gw_npy *npy)
 {
 	char unit[8];
+	size_t length = strlen(descr);
 	if (strncmp(descr, "<M8", 3) != 0)
 		return GW_NOT_FOUND;
-	int read = sscanf(descr, "<M8[%7[^]]]", unit); /* the number of units: none before it */
-	if (read != 1 || !gw_time_unit_parse(unit, &npy->unit))
+	bool form = length > 5 && descr[3] == '[' && descr[length - 1] == ']';
+	snprintf(unit, sizeof(unit), "%.*s", form ? (int)length - 5 : 0, descr + 4);
+	if (!form || !gw_time_unit_parse(unit, &npy->unit))
 		return gw_fail(GW_UNSUPPORTED, "'descr': %s: times are of datetime64[D], [s], [ms], [us] or [ns]",
 			       descr);
 	npy->dtype = GW_INT64;

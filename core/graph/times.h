@@ -1,4 +1,4 @@
-/* Arrays that are made of times, beside the lists and the nodes of each part.
+/* Arrays that are made of times: of the edges in list order, and of the nodes of each part.
  *
  *   edge/FOLDER/NAME.source        the time NAME of each edge's source, with the dtype of the node feature, in list
  *                                  order; lists may be sorted by it

@@ -225,8 +225,3 @@ gw_status gw_arena_take(struct gw_arena *arena, uint64_t bytes, uint64_t align, 
 	arena->used = *offset + bytes;
 	return GW_OK;
 }
-
-double gw_arena_huge_share(const struct gw_arena *arena)
-{
-	return gw_pages_huge_share(arena->pages.base, arena->pages.bytes);
-}

@@ -47,7 +47,4 @@ int gw_arena_fd(const struct gw_arena *arena); /* the memfd, or -1; the arena ow
  * arena is used up. Not thread-safe. */
 gw_status gw_arena_take(struct gw_arena *arena, uint64_t bytes, uint64_t align, uint64_t *offset);
 
-/* The share (0 to 1) of the arena's memory that huge pages back now, from /proc/self/smaps; for tests and stat. */
-double gw_arena_huge_share(const struct gw_arena *arena);
-
 #endif

@@ -114,35 +114,13 @@ static bool try_collapse(uint64_t huge_bytes)
 	return works;
 }
 
-static void read_hugetlb(struct gw_probe *out)
-{
-	const char *pool = "hugepages/hugepages-2048kB";
-	gw_sysfile_number(&out->hugetlb_pages, "/sys/kernel/mm/%s/nr_hugepages", pool);
-	gw_sysfile_number(&out->hugetlb_free, "/sys/kernel/mm/%s/free_hugepages", pool);
-	for (uint32_t i = 0; i < out->nodes.count; i++)
-		gw_sysfile_number(&out->node_hugetlb_free[i], "/sys/devices/system/node/node%u/%s/free_hugepages",
-				  out->nodes.numbers[i], pool);
-}
-
 void gw_probe_read(struct gw_probe *out)
 {
 	*out = (struct gw_probe){.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE)};
-	char text[256];
-	struct rlimit files;
 	out->processors = gw_processors();
-	out->huge_bytes = gw_pages_huge_bytes();
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0)
-		out->open_files_max = files.rlim_cur;
 	out->locked_bytes_max = read_locked_limit(out->page_bytes);
-	if (gw_sysfile_read(text, sizeof(text), "/sys/kernel/mm/transparent_hugepage/enabled"))
-		gw_sysfile_choice(text, out->thp, sizeof(out->thp));
-	if (gw_sysfile_read(text, sizeof(text), "/sys/kernel/mm/transparent_hugepage/shmem_enabled"))
-		gw_sysfile_choice(text, out->thp_shared, sizeof(out->thp_shared));
-	out->collapse = try_collapse(out->huge_bytes);
-	out->io_uring_switch = gw_uring_switch("");
+	out->collapse = try_collapse(gw_pages_huge_bytes());
 	try_io_uring(out);
 	try_threads(out);
-	gw_memory_read("", -1, &out->memory);
-	gw_numa_nodes_read("", &out->nodes);
-	read_hugetlb(out);
+	gw_sysfile_number(&out->hugetlb_free, "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
 }

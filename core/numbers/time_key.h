@@ -70,6 +70,14 @@ struct gw_time {
 	} value;
 };
 
+/* Time i of an array of int64_t or double (real). */
+static inline struct gw_time gw_time_at(bool real, const void *times, uint64_t i)
+{
+	struct gw_time time = {.is_real = real};
+	memcpy(&time.value, (const uint8_t *)times + i * sizeof(time.value), sizeof(time.value));
+	return time;
+}
+
 /* The keys of the times that a seed sees. from > until: none. */
 struct gw_time_range {
 	int64_t from, until;

@@ -16,7 +16,6 @@
  */
 #include "core/system/uring.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <time.h>

@@ -195,6 +195,16 @@ struct gw_edge_seeds {
 	 * ids. The caller keeps both lists until the ticket or the loader ends. */
 	const int64_t *src, *dst;
 	uint64_t pair_count;
+	/* Negatives among the nodes that exist at the edge's time T, which is in gw_seeds.times: each node of the end's
+	 * type with time <= T < end is equally likely. strict_times and times_from do not change that. Seeds may have
+	 * times for their negatives alone, without a rule that has a time. exist_time and exist_end name node features
+	 * of the end's type: int64, int32, float64 or float32. exist_end NULL, or an end that is NaN: no end.
+	 * exist_time NULL: all nodes exist at every time. The names need not outlive the call.
+	 * GW_INVALID: the seeds have no times or no negatives, or exist_end without exist_time. GW_NOT_FOUND: the type
+	 * has no such feature (edges have times, but these do not say when their nodes exist); of a batch: no node
+	 * exists at the time of a seed. GW_UNSUPPORTED: the graph has no index of exist_time (`graphwire partition
+	 * --time NAME` makes it); negative_ids are given too. GW_PROTOCOL: a server's index is not in order. */
+	const char *exist_time, *exist_end;
 };
 
 /* A mini-batch's seeds that are edges of one type. Edge i goes from nodes[source type][src_rows[i]] to

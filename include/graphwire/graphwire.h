@@ -168,6 +168,7 @@ struct gw_tensor {
 	uint64_t row_bytes;
 	bool writable; /* it is a tensor that changes */
 	enum gw_placement placement;
+	const char *unit; /* times since 1970, in "D", "s", "ms", "us" or "ns", as NumPy names units; NULL: plain numbers */
 };
 
 /* Finds the feature `name` of a type. GW_NOT_FOUND lists the existing features; GW_RANGE: the type does not exist.

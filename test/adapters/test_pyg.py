@@ -405,7 +405,7 @@ def test_what_is_not_there(graph, papers):
         (lambda: NodeLoader(stores(graph, "features"), NeighborSampler(graph, [3]), torch.tensor([700]))([0]),
          graphwire.OutOfRangeError, "700"),
         (lambda: NodeLoader(stores(graph, "features"), NeighborSampler(graph, [3]), torch.arange(3),
-                            input_time=torch.arange(3))([0]), NotImplementedError, "time"),
+                            input_time=torch.arange(3))([0]), ValueError, "time_attr"),
     ):
         with pytest.raises(error, match=says):
             make()

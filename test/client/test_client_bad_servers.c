@@ -55,12 +55,11 @@ static void a_request_takes_no_more_memory_than_its_reply(void **state)
 
 static _Atomic gw_status word; /* what the server answers to a sample request */
 
-static gw_status answer_with_word(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status answer_with_word(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
 	(void)context;
 	(void)call;
 	(void)reply;
-	(void)thread;
 	return gw_fail(atomic_load(&word), "so it says");
 }
 
@@ -100,11 +99,10 @@ static void statuses_that_are_no_answers_are_not_believed(void **state)
 
 /* --- Slow. --- */
 
-static gw_status answer_never(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status answer_never(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
 	(void)context;
 	(void)call;
-	(void)thread;
 	return gw_reply_work(reply, 1, NULL) ? GW_AGAIN : GW_NO_MEMORY;
 }
 

@@ -33,12 +33,12 @@ static gw_status scripted_open(struct gw_poll_group *group, void **out)
 	return status;
 }
 
-static size_t scripted_readv(struct gw_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
-			     struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
+static size_t scripted_read(struct gw_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
+			    struct gw_buffer *buffer, const struct gw_reads *reads, bool last)
 {
-	if (silenced)
+	if (silenced && !reads->gather)
 		relay_hold_after(silenced, 0);
-	return gw_tcp_readv(endpoint, set, region, buffer, spans, n, last);
+	return gw_tcp_read(endpoint, set, region, buffer, reads, last);
 }
 
 static const uint8_t *scripted_map(struct gw_endpoint *endpoint, const struct gw_region *region)
@@ -58,8 +58,7 @@ const struct gw_transport gw_transport_verbs = {
 	.close = gw_tcp_close,
 	.buffer_register = gw_tcp_buffer_register,
 	.buffer_release = gw_tcp_buffer_release,
-	.readv = scripted_readv,
-	.gather = gw_tcp_gather,
+	.read = scripted_read,
 	.request = gw_tcp_request,
 	.cancel = gw_tcp_cancel,
 	.request_cancel = gw_tcp_request_cancel,

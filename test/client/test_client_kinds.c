@@ -469,9 +469,9 @@ static void groups_past_the_table_are_refused(void **state)
 
 /* --- Servers that answer nothing. --- */
 
-static gw_status never(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status never(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
-	(void)context, (void)call, (void)reply, (void)thread;
+	(void)context, (void)call, (void)reply;
 	fprintf(stderr, "a sample request arrived\n");
 	abort();
 }

@@ -131,11 +131,10 @@ static void lie_about_the_graph(json_t *root, uint32_t which)
 	}
 }
 
-static gw_status answer_another_graph(void *context, const struct gw_call *call, struct gw_reply *reply,
-				      uint32_t thread)
+static gw_status answer_another_graph(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
 	struct catalog_liar *liar = context;
-	gw_status status = liar->truth(liar->context, call, reply, thread);
+	gw_status status = liar->truth(liar->context, call, reply);
 	uint32_t bytes, which = atomic_load(&liar->which);
 	const uint8_t *data = gw_reply_data(reply, &bytes);
 	if (status != GW_OK || which == UINT32_MAX)
@@ -200,10 +199,10 @@ struct liar {
 	_Atomic uint64_t state; /* 0: it tells the truth */
 };
 
-static gw_status answer_lie(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status answer_lie(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
 	struct liar *liar = context;
-	gw_status status = liar->truth(liar->context, call, reply, thread);
+	gw_status status = liar->truth(liar->context, call, reply);
 	uint64_t state = atomic_load(&liar->state);
 	if (status != GW_OK || !state)
 		return status;
@@ -306,10 +305,9 @@ static void no_lie_about_tensors_is_more_than_an_error(void **state)
 static _Atomic uint64_t pages;
 
 /* The same page for ever. */
-static gw_status answer_page(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status answer_page(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
 	(void)call;
-	(void)thread;
 	bool ascending = *(bool *)context;
 	uint64_t page = atomic_fetch_add(&pages, 1);
 	struct gw_tensor_listed *listed = gw_calloc(GW_TENSOR_LIST_MAX, sizeof(*listed));

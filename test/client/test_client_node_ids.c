@@ -279,10 +279,10 @@ static gw_handler truth;
 static void *truth_context;
 static _Atomic uint64_t lie; /* 0: the truth */
 
-static gw_status answer_falsely(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status answer_falsely(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
 	(void)context;
-	gw_status status = truth(truth_context, call, reply, thread);
+	gw_status status = truth(truth_context, call, reply);
 	uint32_t bytes;
 	uint8_t *data = gw_reply_data(reply, &bytes);
 	if (status != GW_OK || bytes < 8)

@@ -139,10 +139,10 @@ struct sample_liar {
 	_Atomic uint32_t lie; /* NONE: the truth */
 };
 
-static gw_status answer_sample_lie(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status answer_sample_lie(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
 	struct sample_liar *liar = context;
-	gw_status status = liar->truth(liar->context, call, reply, thread);
+	gw_status status = liar->truth(liar->context, call, reply);
 	uint32_t lie = atomic_load(&liar->lie), bytes;
 	if (status != GW_OK || lie == NONE)
 		return status;

@@ -31,12 +31,12 @@ static struct seen {
 	atomic_bool stops, stopped;
 } seen;
 
-static gw_status see(const struct gw_call *call, struct gw_reply *reply, uint32_t thread, int which)
+static gw_status see(const struct gw_call *call, struct gw_reply *reply, int which)
 {
 	bool is_long = call->byte_count > LONG_CALL * COLUMNS * sizeof(float);
 	if (is_long && atomic_load(&seen.stopped))
 		return GW_AGAIN;
-	gw_status status = seen.truths[which](seen.contexts[which], call, reply, thread);
+	gw_status status = seen.truths[which](seen.contexts[which], call, reply);
 	if (is_long && atomic_load(&seen.stops))
 		atomic_store(&seen.stopped, status == GW_AGAIN);
 	if (!is_long && status != GW_AGAIN)
@@ -44,16 +44,16 @@ static gw_status see(const struct gw_call *call, struct gw_reply *reply, uint32_
 	return status;
 }
 
-static gw_status see_update(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status see_update(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
 	(void)context;
-	return see(call, reply, thread, 0);
+	return see(call, reply, 0);
 }
 
-static gw_status see_push(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status see_push(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
 	(void)context;
-	return see(call, reply, thread, 1);
+	return see(call, reply, 1);
 }
 
 /* Before any client connects. */

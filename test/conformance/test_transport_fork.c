@@ -220,9 +220,9 @@ struct hub_bed {
 	struct gw_midst midst;
 };
 
-static gw_status stand_in_call(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status stand_in_call(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
-	(void)call, (void)reply, (void)thread;
+	(void)call, (void)reply;
 	gw_midst_stand(&((struct hub_bed *)context)->midst);
 	return GW_OK;
 }

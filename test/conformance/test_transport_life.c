@@ -327,10 +327,9 @@ struct life {
 	uint8_t *memory, landing[4096];
 };
 
-static gw_status echo(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status echo(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
 	(void)context;
-	(void)thread;
 	uint8_t *room = gw_reply_extend(reply, call->byte_count);
 	if (!room)
 		return GW_NO_MEMORY;

@@ -36,29 +36,14 @@ static struct cost posted;
 static const struct gw_transport *counted; /* the transport behind `counting` */
 static struct gw_transport counting;
 
-static void count_set(const struct gw_read_set *set)
+static size_t count_read(struct gw_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
+			 struct gw_buffer *buffer, const struct gw_reads *reads, bool last)
 {
 	posted.sets += set->frames_open == 0;
-}
-
-static size_t count_readv(struct gw_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
-			  struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
-{
-	count_set(set);
-	size_t accepted = counted->readv(endpoint, set, region, buffer, spans, n, last);
+	size_t accepted = counted->read(endpoint, set, region, buffer, reads, last);
 	posted.ranges += accepted;
 	for (size_t i = 0; i < accepted; i++)
-		posted.bytes += spans[i].bytes;
-	return accepted;
-}
-
-static size_t count_gather(struct gw_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
-			   struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
-{
-	count_set(set);
-	size_t accepted = counted->gather(endpoint, set, region, buffer, gather, n, last);
-	posted.ranges += accepted;
-	posted.bytes += accepted * gather->row_bytes;
+		posted.bytes += reads->gather ? reads->gather->row_bytes : reads->spans[i].bytes;
 	return accepted;
 }
 
@@ -73,8 +58,7 @@ __attribute__((no_sanitize_thread)) static void count_reads(struct gw_client *cl
 		if (!counted) {
 			counted = link->endpoint->transport;
 			counting = *counted;
-			counting.readv = count_readv;
-			counting.gather = count_gather;
+			counting.read = count_read;
 		}
 		link->endpoint->transport = &counting;
 	}

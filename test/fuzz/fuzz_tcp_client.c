@@ -73,15 +73,16 @@ static void ask(struct gw_endpoint *endpoint, struct gw_buffer *buffers, struct 
 	struct gw_gather versioned = {.remote = remote, .rows = rows, .row_bytes = 40, .stride = 50};
 	for (int i = 0; i < 7; i++)
 		sets[i] = (struct gw_read_set){.cookie = &sets[i], .deadline_ns = GW_NO_DEADLINE};
-	gw_tcp_gather(endpoint, &sets[0], region, &buffers[0], &packed, 16, true);
-	gw_tcp_gather(endpoint, &sets[1], region, &buffers[1], &scattered, 16, true);
-	gw_tcp_readv(endpoint, &sets[2], region, &buffers[2], spans, 5, true);
+	gw_tcp_read(endpoint, &sets[0], region, &buffers[0], &(struct gw_reads){.gather = &packed, .n = 16}, true);
+	gw_tcp_read(endpoint, &sets[1], region, &buffers[1], &(struct gw_reads){.gather = &scattered, .n = 16}, true);
+	gw_tcp_read(endpoint, &sets[2], region, &buffers[2], &(struct gw_reads){.spans = spans, .n = 5}, true);
 	gw_tcp_request(endpoint, 1, 0, "abc", 3, GW_NO_DEADLINE, NULL);
-	gw_tcp_gather(endpoint, &sets[3], region, &buffers[3], &large, 4, true);
-	gw_tcp_gather(endpoint, &sets[4], region, &buffers[4], &direct, 9, true);
+	gw_tcp_read(endpoint, &sets[3], region, &buffers[3], &(struct gw_reads){.gather = &large, .n = 4}, true);
+	gw_tcp_read(endpoint, &sets[4], region, &buffers[4], &(struct gw_reads){.gather = &direct, .n = 9}, true);
 	gw_tcp_request(endpoint, 1, &(struct gw_once){.sequence = 7, .oldest = 7}, NULL, 0, GW_NO_DEADLINE, NULL);
-	gw_tcp_readv(endpoint, &sets[5], region, &buffers[5], apart, 2, true);
-	gw_tcp_gather(endpoint, &sets[6], &endpoint->peer.regions[1], &buffers[6], &versioned, 16, true);
+	gw_tcp_read(endpoint, &sets[5], region, &buffers[5], &(struct gw_reads){.spans = apart, .n = 2}, true);
+	gw_tcp_read(endpoint, &sets[6], &endpoint->peer.regions[1], &buffers[6],
+		    &(struct gw_reads){.gather = &versioned, .n = 16}, true);
 	gw_tcp_region_open(endpoint, GW_REGIONS_MAX + 3, 5, NULL);
 }
 

@@ -11,10 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 static struct gw_service *service;
 static struct tcp_loop *loop;
 
-static gw_status echo(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status echo(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
 	(void)context;
-	(void)thread;
 	uint8_t *room = gw_reply_extend(reply, call->byte_count);
 	if (!room)
 		return GW_LIMIT;
@@ -23,10 +22,9 @@ static gw_status echo(void *context, const struct gw_call *call, struct gw_reply
 	return GW_OK;
 }
 
-static gw_status large(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status large(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
 	(void)context;
-	(void)thread;
 	uint8_t *room = gw_reply_extend(reply, 300000 + call->byte_count);
 	if (!room)
 		return GW_LIMIT;

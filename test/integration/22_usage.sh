@@ -29,6 +29,8 @@ done <<'TABLE'
 2 4097             import --from e --dst-column 4097 --out made
 2 weight           import --from e --weight 0 --out made
 1 weight.absent    import --quiet --from e --weight absent --out made
+2 time             import --from e --time 0 --out made
+1 time.absent      import --quiet --from e --time absent --out made
 2 NAME=COLUMN      import --from e --edge-column x --out made
 2 a:b              import --from e --edge-column a:b=1 --out made
 2 column.0         import --from e --edge-column x=0 --out made
@@ -71,6 +73,8 @@ done <<'TABLE'
 2 x                generate rmat --scale x --out made
 2 a/b              generate rmat --weight a/b --out made
 2 reserves         generate rmat --weight orig_id --out made
+2 itself           generate rmat --time indices --out made
+2 reserves         generate rmat --node-time a.times --out made
 2 1.5              generate rmat --train-share 1.5 --out made
 2 shares           generate rmat --train-share 0.9 --val-share 0.9 --out made
 2 -1               generate rmat --features -1 --out made
@@ -90,6 +94,8 @@ done <<'TABLE'
 2 lots             partition graph --num-parts 2 --memory lots --out made
 2 x                partition graph --num-parts 2 --seed x --out made
 2 SRC:REL:DST:NAME partition graph --num-parts 2 --weight a:b --out made
+2 SRC:REL:DST:NAME partition graph --num-parts 2 --time a:b --out made
+1 times.can.be     partition graph --num-parts 2 --method random --time absent --out made
 2 0                partition graph --num-parts 2 --threads 0 --out made
 1 absent           partition absent --num-parts 2 --method random --out made
 2 graph            verify

@@ -92,8 +92,8 @@ def same(one, other):
 
 
 def check_equal(one, other):
-    for name in ("seeds", "seed_rows", "src_rows", "dst_rows", "negative_rows", "nodes", "groups", "seed_times", "features",
-                 "labels"):
+    for name in ("seeds", "seed_rows", "src_rows", "dst_rows", "negative_rows", "nodes", "groups", "seed_times",
+                 "features", "labels"):
         assert same(getattr(one, name), getattr(other, name)), name
     assert [getattr(one, name) for name in ALIKE] == [getattr(other, name) for name in ALIKE]
     assert len(one.blocks) == len(other.blocks)

@@ -94,8 +94,14 @@ def test_wrong_arguments(error, text, make):
     (ValueError, "nodes, row 1: column town is 'y': a mask is", EDGES, changed(NODES, town=["train", "y", "test"]),
      {"masks": "town"}),
     (TypeError, "times are integers, timestamps or dates, not double", EDGES, NODES, {"time": "w"}),
-    (TypeError, "column town is timestamp[us]: name it in time=", EDGES,
-     changed(NODES, town=pa.array([1, 2, 3], pa.timestamp("us"))), {"features": ["town"]}),
+    (TypeError, "column town is timestamp[us]: name it in features=[…] or time=", EDGES,
+     changed(NODES, town=pa.array([1, 2, 3], pa.timestamp("us"))), {"labels": "town"}),
+    (TypeError, "column town is time32[s]: ", EDGES,
+     changed(NODES, town=pa.array([1, 2, 3], pa.time32("s"))), {"features": ["town"]}),
+    (TypeError, "column town is a time: make it a feature of its own", EDGES,
+     changed(NODES, town=pa.array([1, 2, 3], pa.timestamp("us"))), {"features": {"both": ["age", "town"]}}),
+    (ValueError, "nodes, row 2: column town is missing", EDGES,
+     changed(NODES, town=pa.array([1, 2, None], pa.date32())), {"features": ["town"]}),
 ])
 def test_wrong_rows(error, text, edges, nodes, options, tmp_path):
     """Refused by one line that names the table, the row and the column; nothing is left behind."""

@@ -299,6 +299,29 @@ def test_times(column, right, tmp_path):
         assert graph.feature("time", etype="_E")[:].tolist() == sorted(right)  # the edges of a node are sorted
 
 
+UNITS = {
+    "D": pa.array([3, -1, 2], pa.date32()), "ms": pa.array([86_400_000, 0, -86_400_000], pa.date64()),
+    **{unit: pa.array([5, 2**62, -(2**62)], pa.timestamp(unit, "Asia/Tokyo" if unit == "us" else None))
+       for unit in ("s", "us", "ns")}}
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_features_keep_their_unit(unit, tmp_path):
+    """Of nodes and edges, and beside the edges of the nodes."""
+    edges = pa.table({"src": [2, 1, 0], "dst": [1, 1, 1], "seen": UNITS[unit]})
+    nodes = pa.table({"id": [0, 1, 2], "born": UNITS[unit]})
+    tables = graphwire.from_tables(edges, nodes, features=["seen", "born"])
+    path = graphwire.partition_graph(tables, "g", 1, tmp_path / "g", method="random", time="born")
+    graph = json.loads(path.read_text())
+    edge = next(name for name in graph["part-0"] if name.endswith("/seen")).removesuffix("seen")
+    node = next(name for name in graph["part-0"] if name.endswith("/born"))
+    assert graph["units"] == {node: unit, f"{edge}seen": unit, f"{edge}born.source": unit} and graph["minor"] == 4
+    counts = UNITS[unit].cast(pa.int32()).to_pylist() if unit == "D" else UNITS[unit].cast(pa.int64()).to_pylist()
+    with graphwire.open(path) as opened:
+        assert opened.feature("born")[:].tolist() == counts
+    run("verify", path)
+
+
 IDS = {
     "dictionary": pa.array(["b", "a", "c"]).dictionary_encode(), "large": pa.array(["b", "a", "c"], pa.large_string()),
     "binary": pa.array([b"b", b"a", b"c"]), "zeros": pa.array(["007", "7", "07"]),
@@ -407,3 +430,17 @@ def test_mixed_columns_are_refused_in_one_line():
         with pytest.raises(TypeError, match="edges") as raised:
             graphwire.from_tables(table).write(None)
         assert "\n" not in str(raised.value)
+
+
+def test_edges_keep_their_own_times(tmp_path):
+    """from_tables(time=) sorts the lists of its edges; partition_graph(time=) those of the others."""
+    days = pa.array([3, 1, 2], pa.date32())
+    nodes = {"a": pa.table({"id": [0, 1, 2], "born": days})}
+    edges = {("a", "r", "a"): pa.table({"src": [0, 1, 2], "dst": [2, 2, 2], "when": [5, 6, 7]}),
+             ("a", "s", "a"): pa.table({"src": [0, 1, 2], "dst": [2, 2, 2]})}
+    tables = graphwire.from_tables(edges, nodes, features={"a": ["born"]}, time={("a", "r", "a"): "when"})
+    path = graphwire.partition_graph(tables, "g", 1, tmp_path / "g", method="random", time="born")
+    order = json.loads(path.read_text())["order"]
+    assert order == {"a:r:a": ["time:time", "src"], "a:s:a": ["time:born.source", "src"]}
+    with pytest.raises(RuntimeError, match=r'edge type a:r:a has two times, "time" and "born\.source"'):
+        graphwire.partition_graph(tables, "g", 1, tmp_path / "g", method="random", time="a:r:a:born.source")

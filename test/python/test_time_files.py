@@ -295,3 +295,77 @@ def test_arrays_of_times_are_no_features(plain, tmp_path):
         tmp_path / "parts")
     with graphwire.open(tmp_path / "parts", numpy=True) as graph, graphwire.open(plain[0], numpy=True) as before:
         assert list(map(repr, graph.features)) == list(map(repr, before.features))
+
+
+@pytest.mark.parametrize("unit, stored", [*((unit, unit) for unit in ("D", "s", "ms", "us", "ns")), ("M", "D"),
+                                          ("W", "D"), ("h", "s"), ("10us", "us")])
+def test_units_of_arrays(tmp_path, unit, stored):
+    """Of datetime64; what graphs cannot store, they store exactly in a finer unit. Partitions keep the unit."""
+    ends, times = np.arange(6) % 3, (np.arange(6) - 2).astype(f"M8[{unit}]")
+    path = graphwire.partition_graph((ends, ends[::-1]), "g", 2, tmp_path / "parts", method="random", time="t",
+                                     node_features={"t": times[:3]}, edge_features={"seen": times})
+    parts = Parts(path.parent)
+    edge = "edge/_N___E___N"
+    assert parts.json["units"] == {f"{edge}/seen": stored, f"{edge}/t.source": stored, "node/_N/t": stored}
+    for part in parts.parts:
+        rows = parts(part, f"{edge}/orig_id")
+        assert np.array_equal(parts(part, f"{edge}/seen").view(f"M8[{stored}]"), times[rows])
+        assert np.array_equal(parts(part, f"{edge}/t.source").view(f"M8[{stored}]"), times[ends[rows]])
+    assert [time["unit"] for time in json.loads(run("inspect", "--json", path))["times"]] == [stored] * 2
+
+
+@pytest.mark.parametrize("times, says", [
+    (np.array(["2020", "NaT", "2021"], "M8[us]"), "t of _N: row 1 is NaT: fill in what is missing"),
+    (np.array([1, 2, 3], "m8[s]"), "t of _N: durations"),
+    (np.array([1, 2, 3]).astype("M8"), "t of _N: row 0: times of datetime64 without a unit"),
+    (np.array([0, 1, 1000], "M8[ps]"), "t of _N: row 1 is 1970-01-01T00:00:00.000000000001: datetime64[ns] does not"),
+    (np.array([[1, 2], [3, 4], [5, 6]], "M8[s]"), "int64 [3, 2] cannot be a time"),
+])
+def test_arrays_that_cannot_be_times(tmp_path, times, says):
+    with pytest.raises((ValueError, TypeError, RuntimeError)) as error:
+        graphwire.partition_graph((np.arange(3), np.arange(3)), "g", 1, tmp_path / "parts", time="t",
+                                  node_features={"t": times})
+    assert says in str(error.value)
+
+
+def test_files_that_lack_a_time(plain, tmp_path):
+    """NaT in a file is a number like another, until lists are to be sorted by it."""
+    np.save(tmp_path / "day.npy", np.array([*range(19), "NaT"], "M8[D]"))
+    words = [*plain[1], "--edge-feature", f"a:r:b:day={tmp_path / 'day.npy'}"]
+    run("import", *words, "--out", tmp_path / "whole", "--quiet")
+    says = 'time "day" is nat: fill it in, or leave out the row'
+    assert f"day.npy: row 19 of a:r:b: {says}" in refused("import", *words, "--time", "day", "--out", tmp_path / "no",
+                                                         "--quiet")
+    assert f"(input row 19) of a:r:b: {says}" in refused("partition", tmp_path / "whole", "--num-parts", 1, "--time",
+                                                         "day", "--out", tmp_path / "no")
+    edges = ["--edges", next(word for word in words if word.startswith("a:r:b=")), "--num-nodes", "a=9"]
+    assert "row 19" in refused("import", *edges, "--edge-time", f"a:r:b={tmp_path / 'day.npy'}", "--out",
+                               tmp_path / "no", "--quiet")
+    np.save(tmp_path / "pairs.npy", np.zeros((3, 2), "M8[D]"))
+    assert "times of datetime64, not whole numbers" in refused("import", "--from", tmp_path / "pairs.npy", "--out",
+                                                               tmp_path / "no", "--quiet")
+
+
+@pytest.mark.parametrize("words, order, times", [
+    (["--time", "t"], "time:t", ["edge/_N___E___N/t"]),
+    (["--node-time", "t"], "time:t.source", ["edge/_N___E___N/t.source", "node/_N/t"]),
+    (["--time", "t", "--node-time", "u"], "time:t", ["edge/_N___E___N/t"]),
+    (["--time", "t", "--undirected"], "time:t", ["edge/_N___E___N/t"]),
+])
+def test_generated_times(tmp_path, words, order, times):
+    """The same bytes with any number of threads; inspect shows the first and the last time, and the added bytes."""
+    for threads in (1, 3):
+        run("generate", "rmat", "--scale", 8, *words, "--threads", threads, "--out", tmp_path / str(threads), "--quiet")
+        run("verify", tmp_path / str(threads))
+    parts = Parts(tmp_path / "1")
+    assert parts.digests() == Parts(tmp_path / "3").digests()
+    assert list(parts.json["order"].values()) == [[order, "src"]]
+    shown = json.loads(run("inspect", "--json", tmp_path / "1"))["times"]
+    assert [time["array"] for time in shown] == times
+    for time in shown:
+        found = parts(0, time["array"])
+        assert (time["first"], time["last"]) == (found.min(), found.max()) and 0 <= time["first"]
+        added = [f"{time['array']}{end}" for end in (".fence", ".times", ".times_nodes")]
+        added += [time["array"]] if time["array"].endswith(".source") else []
+        assert time["added_bytes"] == sum(parts(0, name).nbytes for name in added if name in parts.json["part-0"])
+        assert time["array"] in run("inspect", tmp_path / "1")

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "core/graph/book.h"
 #include "core/numbers/rng.h"
 #include "sampler/negatives.h"
 #include "sampler/pick.h"
@@ -136,21 +137,97 @@ uint64_t batch_oracle_blocks(const struct batch_oracle *oracle)
 	return dropped;
 }
 
+/* --- Nodes that exist. --- */
+
+struct born {
+	uint32_t part;
+	double time;
+	uint64_t node;
+};
+
+static int by_part_and_time(const void *a, const void *b)
+{
+	const struct born *x = a, *y = b;
+	if (x->part != y->part)
+		return x->part < y->part ? -1 : 1;
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	return x->node < y->node ? -1 : 1;
+}
+
+uint64_t batch_oracle_living(const struct gw_fixture *fixture, uint32_t ntype, double time, uint64_t *nodes)
+{
+	uint64_t n = batch_oracle_existing(fixture, ntype, time, nodes), left = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		if (!(gw_fixture_gone(fixture, ntype, nodes[i]) <= time))
+			nodes[left++] = nodes[i];
+	}
+	return left;
+}
+
+uint64_t batch_oracle_existing(const struct gw_fixture *fixture, uint32_t ntype, double time, uint64_t *nodes)
+{
+	const struct gw_node_type *type = &fixture->schema->ntypes[ntype];
+	struct born *all = malloc(type->count * sizeof(*all));
+	uint64_t n = 0;
+	assert_non_null(all);
+	for (uint64_t i = 0; i < type->count; i++) {
+		const uint32_t part = gw_book_owner(type->starts, fixture->schema->num_parts, i);
+		all[n] = (struct born){part, gw_fixture_born(fixture, ntype, i), i};
+		n += all[n].time <= time;
+	}
+	qsort(all, n, sizeof(*all), by_part_and_time);
+	for (uint64_t i = 0; i < n; i++)
+		nodes[i] = all[i].node;
+	free(all);
+	return n;
+}
+
+static double time_of_seed(const struct batch_oracle *oracle, uint64_t at)
+{
+	const void *times = oracle->batch->seed_times;
+	assert_non_null(times);
+	return oracle->spec->real_times ? ((const double *)times)[at] : (double)((const int64_t *)times)[at];
+}
+
+/* The node that an attempt gives. */
+static uint64_t attempt_by_definition(const struct batch_oracle *oracle, uint32_t seed_type, uint64_t slot, uint64_t j,
+				      uint32_t attempt)
+{
+	static uint64_t existing[65536];
+	const struct gw_edge_seeds *seeds = &oracle->spec->edges[seed_type];
+	const struct gw_edge_type *type = type_of(oracle, seeds->etype);
+	const struct gw_fixture *fixture = oracle->fixture;
+	uint32_t drawn = seeds->negatives == GW_NEGATIVES_SRC ? type->src : type->dst;
+	uint64_t key = gw_draw_key(oracle->seed, oracle->stream, GW_DRAW_NEGATIVE, 0, seeds->etype);
+	if (seeds->negative_ids)
+		return (uint64_t)seeds->negative_ids[gw_negative_draw(key, slot, j, attempt, seeds->negative_id_count)];
+	if (!seeds->exist_time)
+		return gw_negative_draw(key, slot, j, attempt, fixture->schema->ntypes[drawn].count);
+	double time =
+		time_of_seed(oracle, (uint64_t)(oracle->batch->edges[seed_type].ids - oracle->batch->seeds) + slot);
+	uint64_t n = batch_oracle_existing(fixture, drawn, time, existing);
+	if (!seeds->exist_end)
+		return existing[gw_negative_draw(key, slot, j, attempt, n)];
+	for (uint32_t t = 0; t < 20; t++) {
+		uint64_t node = existing[gw_negative_draw(key, slot, j, 21 * attempt + t, n)];
+		if (!(gw_fixture_gone(fixture, drawn, node) <= time))
+			return node;
+	}
+	n = batch_oracle_living(fixture, drawn, time, existing);
+	return existing[gw_negative_draw(key, slot, j, 21 * attempt + 20, n)];
+}
+
 /* The negative that the definition gives: the first attempt that is no edge, or the last one. */
 static uint64_t draw_by_definition(const struct batch_oracle *oracle, uint32_t seed_type, uint64_t slot, uint64_t j,
 				   uint64_t *true_edges)
 {
 	const struct gw_edge_seeds *seeds = &oracle->spec->edges[seed_type];
-	const struct gw_edge_type *type = type_of(oracle, seeds->etype);
 	const struct gw_fixture_edges *edges = &oracle->fixture->edges[seeds->etype];
 	bool of_src = seeds->negatives == GW_NEGATIVES_SRC;
-	uint64_t bound = seeds->negative_ids ? seeds->negative_id_count
-					     : oracle->fixture->schema->ntypes[of_src ? type->src : type->dst].count;
-	uint64_t key = gw_draw_key(oracle->seed, oracle->stream, GW_DRAW_NEGATIVE, 0, seeds->etype);
 	uint64_t edge = (uint64_t)oracle->batch->edges[seed_type].ids[slot], node = 0;
 	for (uint32_t attempt = 0; attempt < GW_NEGATIVE_ATTEMPTS; attempt++) {
-		node = gw_negative_draw(key, slot, j, attempt, bound);
-		node = seeds->negative_ids ? (uint64_t)seeds->negative_ids[node] : node;
+		node = attempt_by_definition(oracle, seed_type, slot, j, attempt);
 		if (!seeds->no_true_edges ||
 		    !has_edge(edges, of_src ? node : edges->src[edge], of_src ? edges->dst[edge] : node))
 			return node;

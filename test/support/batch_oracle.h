@@ -21,4 +21,10 @@ uint64_t batch_oracle_blocks(const struct batch_oracle *oracle);
 /* The seeds of a batch of edges, of each of their types: their ends, and their negatives. */
 void batch_oracle_ends(const struct batch_oracle *oracle);
 
+/* The papers or authors that are born at a time, in the order in which negatives are drawn from them: part by part, by
+ * time and id. nodes: room for all. Returns how many. */
+uint64_t batch_oracle_existing(const struct gw_fixture *fixture, uint32_t ntype, double time, uint64_t *nodes);
+/* Those of them that have not ended. */
+uint64_t batch_oracle_living(const struct gw_fixture *fixture, uint32_t ntype, double time, uint64_t *nodes);
+
 #endif

@@ -131,7 +131,7 @@ void doctor_host_make(struct doctor_host *host)
 						.odp = true,
 						.odp_reads = true,
 						.port_count = 1,
-						.ports = {{true, 1024, 4096, 1u << 30}}};
+						.ports = {{true, 1024, 4096}}};
 	host->doctor = (struct gw_doctor){.root = host->root, .reports = &host->report, .report_count = 1};
 }
 

@@ -1,6 +1,7 @@
 /* The graph of graph_fixture.h: seeded ids and edges, then one writer. */
 #include "test/support/graph_fixture.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "core/graph/alias.h"
 #include "core/graph/csc.h"
 #include "core/graph/id_index.h"
+#include "core/graph/times.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/rng.h"
 #include "test/support/scratch.h"
@@ -203,6 +205,69 @@ static gw_status write_orig_ids(struct gw_writer *writer, uint32_t part, const c
 	return status;
 }
 
+static bool has_times;
+
+void gw_fixture_give_times(bool give)
+{
+	has_times = give;
+}
+
+double gw_fixture_born(const struct gw_fixture *fixture, uint32_t ntype, uint64_t id)
+{
+	const uint64_t count = fixture->schema->ntypes[ntype].count, place = (id * 37 + 11) % count;
+	if (place == 0)
+		return GW_FIXTURE_BORN_1;
+	if (place < 5)
+		return GW_FIXTURE_BORN_5 - 4 + (double)place;
+	return place < 51 ? GW_FIXTURE_BORN_51 - (double)(place % 3) : (double)(place * 7 % (GW_FIXTURE_BORN_ALL + 1));
+}
+
+double gw_fixture_gone(const struct gw_fixture *fixture, uint32_t ntype, uint64_t id)
+{
+	const uint64_t word = gw_mix64(2 * id + ntype);
+	const double born = gw_fixture_born(fixture, ntype, id);
+	if (word % 64 == 0 || born == GW_FIXTURE_BORN_1)
+		return ntype == 0 ? NAN : 2 * GW_FIXTURE_NEVER;
+	return born + (double)(word / 64 % 6) + (born < 0) + (ntype == 0 ? 0.25 : 0);
+}
+
+static gw_status write_time(const struct gw_fixture *fixture, struct gw_writer *writer, uint32_t part, uint32_t ntype,
+			    bool end)
+{
+	const uint64_t *starts = fixture->schema->ntypes[ntype].starts;
+	uint64_t rows = span(starts, part);
+	int64_t *whole = gw_malloc(rows * sizeof(*whole));
+	double *real = gw_malloc(rows * sizeof(*real));
+	float *narrow = gw_malloc(rows * sizeof(*narrow));
+	char key[64];
+	gw_status status = whole && real && narrow ? GW_OK : GW_NO_MEMORY;
+	for (uint64_t i = 0; i < rows && status == GW_OK; i++) {
+		real[i] = (end ? gw_fixture_gone : gw_fixture_born)(fixture, ntype, starts[part] + i);
+		narrow[i] = (float)real[i];
+		whole[i] = isnan(real[i]) ? 0 : (int64_t)real[i];
+	}
+	snprintf(key, sizeof(key), "node/%s/%s", ntype_names[ntype], end ? "gone" : "born");
+	if (status == GW_OK && (ntype == 0) != end)
+		status = gw_writer_array(writer, part, key, GW_INT64, 1, &rows, whole);
+	else if (status == GW_OK && end)
+		status = gw_writer_array(writer, part, key, GW_FLOAT32, 1, &rows, narrow);
+	else if (status == GW_OK)
+		status = gw_writer_array(writer, part, key, GW_FLOAT64, 1, &rows, real);
+	gw_free(whole);
+	gw_free(real);
+	gw_free(narrow);
+	return status;
+}
+
+/* Made of the times of all parts. */
+static gw_status write_times(struct gw_writer *writer)
+{
+	static const struct gw_time_index indexes[] = {{0, "born"}, {1, "born"}};
+	uint64_t bytes = 0;
+	gw_writer_set_minor(writer, GW_FORMAT_MINOR_TIMES);
+	return gw_times_write(writer, indexes, 2, 1, &bytes);
+}
+
 static gw_status write_nodes(const struct gw_fixture *fixture, struct gw_writer *writer, uint32_t part)
 {
 	const struct gw_node_type *types = fixture->schema->ntypes;
@@ -221,6 +286,8 @@ static gw_status write_nodes(const struct gw_fixture *fixture, struct gw_writer 
 		status = write_feature(writer, part, "node/author/q", GW_INT8_ROW, types[1].starts, 2, 12, 0);
 	if (status == GW_OK)
 		status = write_feature(writer, part, "node/venue/x", GW_UINT16, types[2].starts, 1, 0, 0);
+	for (uint32_t i = 0; has_times && i < 4 && status == GW_OK; i++)
+		status = write_time(fixture, writer, part, i / 2, i % 2);
 	return status;
 }
 
@@ -364,6 +431,8 @@ static void fixture_write(const struct gw_fixture *fixture, bool index)
 	if (gw_fixture_fill(fixture, writer) != GW_OK)
 		fail_msg("%s", gw_last_error());
 	if (index && gw_id_index_write(writer, 1, 0) != GW_OK)
+		fail_msg("%s", gw_last_error());
+	if (has_times && write_times(writer) != GW_OK)
 		fail_msg("%s", gw_last_error());
 	if (gw_writer_commit(writer, NULL) != GW_OK)
 		fail_msg("%s", gw_last_error());

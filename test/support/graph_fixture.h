@@ -39,6 +39,20 @@ void gw_test_folder(char path[64]);
 
 /* Makes ids and edges in memory; fails the test when it cannot. scale: nodes of paper. */
 void gw_fixture_begin(struct gw_fixture *fixture, uint64_t seed, uint64_t scale, uint32_t parts);
+/* Graphs that are written from now on have times: papers (int64) and authors (float64) a feature born and its index,
+ * and cites the fence of its year. Papers (int64) and authors (float32) also have an end: gone. */
+void gw_fixture_give_times(bool give);
+/* The time of a paper or an author. One node is the first of its type, 5 are born up to GW_FIXTURE_BORN_5, 51 up to
+ * GW_FIXTURE_BORN_51; many of the others have equal times, up to GW_FIXTURE_BORN_ALL. */
+double gw_fixture_born(const struct gw_fixture *fixture, uint32_t ntype, uint64_t id);
+#define GW_FIXTURE_BORN_1   (-1000)
+#define GW_FIXTURE_BORN_5   (-896)
+#define GW_FIXTURE_BORN_51  (-798)
+#define GW_FIXTURE_BORN_ALL 39
+/* Its end, which is soon; or, of the first node and of one in 64, never: of papers NaN, of authors later than
+ * GW_FIXTURE_NEVER. */
+double gw_fixture_gone(const struct gw_fixture *fixture, uint32_t ntype, uint64_t id);
+#define GW_FIXTURE_NEVER 1e15
 /* Writes all arrays of all parts into a writer. */
 gw_status gw_fixture_fill(const struct gw_fixture *fixture, struct gw_writer *writer);
 /* Opens, fills, indexes the original ids and commits under fixture->folder; fails the test when it cannot. */

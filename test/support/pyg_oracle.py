@@ -4,8 +4,9 @@
 
 PyG's definitions: the seeds are the first nodes. Hop by hop, each node that the hop before has added gets its in-edges
 drawn once for each edge type: all of them, or as many as the count, none twice unless `replace`. The new sources of the
-drawn edges follow. All ids are the user's: rows of the nodes' tensors, and
-columns of edge_index.
+drawn edges follow. In a disjoint batch every seed has a slot, and nodes of different slots are different nodes. With
+times, only edges are drawn whose time is not later than the slot's. All ids are the user's: rows of the nodes' tensors,
+and columns of edge_index.
 """
 
 from __future__ import annotations
@@ -60,6 +61,19 @@ def random_data(seed):
     return data
 
 
+def add_times(data, seed):
+    """Adds time, of nodes, and edge_time, of edges; of HeteroData to some types. Many times are equal."""
+    random = np.random.default_rng([seed, 5])
+    for kinds, name, count in ((nodes_of(data), "time", lambda store: store.num_nodes),
+                               (edges_of(data), "edge_time", lambda store: store.edge_index.shape[1])):
+        timed = list(kinds) if not isinstance(data, HeteroData) else [
+            kind for kind in kinds if random.random() < 0.7] or list(kinds)[:1]
+        for kind in timed:
+            times = random.integers(-9, 10, count(kinds[kind])) / random.choice([1, 4])
+            kinds[kind][name] = torch.from_numpy(times).to(
+                [torch.int64, torch.int32, torch.float64, torch.float32][int(random.integers(0, 4))])
+
+
 # --- One view of Data and HeteroData. ---
 
 def nodes_of(data):
@@ -89,28 +103,64 @@ def check_rows(batch, data, edge_rows):
     for ntype, store in nodes_of(batch).items():
         rows = nodes_of(data)[ntype]
         assert store.num_nodes == len(store.n_id)
-        for name in ("x", "half", "y", "train_mask"):
-            assert same_rows(store[name], rows[name][store.n_id]), (ntype, name)
+        for name in ("x", "half", "y", "train_mask", "time"):
+            assert (name in store) == (name in rows)
+            assert name not in store or same_rows(store[name], rows[name][store.n_id]), (ntype, name)
     for kind, store in edges_of(batch).items():
         rows = edges_of(data)[kind]
         ends = torch.stack([nodes_of(batch)[end].n_id[row] for end, row in zip(kind[::2], store.edge_index)])
         assert torch.equal(rows.edge_index[:, store.e_id], ends), kind
-        for name in ("edge_attr", "weight") if edge_rows else ():
-            assert same_rows(store[name], rows[name][store.e_id]), (kind, name)
+        for name in ("edge_attr", "weight", "edge_time") if edge_rows else ():
+            assert (name in store) == (name in rows)
+            assert name not in store or same_rows(store[name], rows[name][store.e_id]), (kind, name)
 
 
-def _degrees(data, kind, weighted):
-    """The number of in-edges that can be drawn, of each node."""
-    rows = edges_of(data)[kind]
-    into = rows.edge_index[1][rows.weight > 0] if weighted else rows.edge_index[1]
-    return torch.bincount(into, minlength=nodes_of(data)[kind[2]].num_nodes).tolist()
+class Law:
+    """Which in-edges of a node can be drawn. times: {edge type: the time of each edge} of the types that have times;
+    last: of these the latest are drawn."""
+
+    def __init__(self, data, weighted=False, times=None, last=False):
+        self.times, self.last = {kind: some.tolist() for kind, some in (times or {}).items()}, last
+        self._edges = {}
+        for kind, store in edges_of(data).items():
+            into = self._edges[kind] = {}
+            for edge, (end, weight) in enumerate(zip(store.edge_index[1].tolist(), store.weight.tolist())):
+                if weight > 0 or not weighted:
+                    into.setdefault(end, []).append(edge)
+
+    def check(self, kind, node, until, drawn, count, replace):
+        """until: the time of the seed; None: it has none."""
+        own, times = self._edges[kind].get(node, []), self.times.get(kind)
+        own = [edge for edge in own if times is None or times[edge] <= until]
+        assert set(drawn) <= set(own), (kind, node)
+        if count == -1 or (times is not None and self.last):
+            most = len(own) if count == -1 else min(count, len(own))
+            assert len(drawn) == len(set(drawn)) == most, (kind, node)
+            if times is not None:
+                latest = sorted(times[edge] for edge in own)[len(own) - most:]
+                assert sorted(times[edge] for edge in drawn) == latest, (kind, node)
+        else:
+            assert len(drawn) == (count if replace and own else min(count, len(own))), (kind, node)
+            assert replace or len(set(drawn)) == len(drawn)
 
 
-def _expected(degree, count, replace):
-    """How many in-edges of a node are drawn."""
-    if count == -1 or not degree:
-        return degree
-    return count if replace else min(count, degree)
+class Apart:
+    """What a disjoint batch has. slots: {node type: the slot of each seed}; belongs: the value of `batch` for each
+    slot; times: the time of each slot, or None."""
+
+    def __init__(self, slots, belongs, times=None):
+        self.slots, self.belongs, self.times = slots, belongs, times
+
+    def until(self, slot):
+        return None if self.times is None else self.times[slot]
+
+
+def times_of(data, name):
+    """{edge type: the time of each edge}: those of its source, if nodes have times."""
+    nodes, edges = nodes_of(data), edges_of(data)
+    if name == "edge_time":
+        return {kind: store[name] for kind, store in edges.items() if name in store}
+    return {kind: nodes[kind[0]][name][store.edge_index[0]] for kind, store in edges.items() if name in nodes[kind[0]]}
 
 
 def _by_end(drawn, ends):
@@ -120,14 +170,15 @@ def _by_end(drawn, ends):
     return found
 
 
-def check_hops(batch, data, num_neighbors, replace=False, weighted=False):
-    """The draws of each hop, and the order of nodes and edges."""
+def check_hops(batch, data, num_neighbors, replace=False, weighted=False, law=None, apart=None):
+    """The draws of each hop, and the order of nodes and edges. apart: the batch is disjoint."""
     nodes, edges = nodes_of(batch), edges_of(batch)
+    law = law or Law(data, weighted)
     hops = len(counts_of(num_neighbors, next(iter(edges))))
     added = {ntype: list(range(store.num_sampled_nodes[0])) for ntype, store in nodes.items()}
     reached = {ntype: len(rows) for ntype, rows in added.items()}
     done, ids = dict.fromkeys(edges, 0), {ntype: store.n_id.tolist() for ntype, store in nodes.items()}
-    degrees = {kind: _degrees(data, kind, weighted) for kind in edges}
+    slots = {ntype: dict(enumerate(apart.slots.get(ntype, ()) if apart else [0] * reached[ntype])) for ntype in nodes}
     for hop in range(hops):
         met = {ntype: [] for ntype in nodes}
         for kind, store in edges.items():
@@ -139,18 +190,25 @@ def check_hops(batch, data, num_neighbors, replace=False, weighted=False):
             assert set(at) <= set(added[target]), (kind, hop)
             of_row, count = _by_end(drawn, at), counts_of(num_neighbors, kind)[hop]
             for row in added[target]:
-                mine = of_row.get(row, [])
-                assert len(mine) == _expected(degrees[kind][ids[target][row]], count, replace), (kind, hop, row)
-                assert replace or len(set(mine)) == len(mine)
-            if weighted:
-                assert bool((edges_of(data)[kind].weight[store.e_id[part]] > 0).all())
+                until = apart.until(slots[target][row]) if apart else None
+                law.check(kind, ids[target][row], until, of_row.get(row, []), count, replace)
+            for row, end in zip(rows[0].tolist(), at):  # trees of different seeds share no node
+                assert slots[source].setdefault(row, slots[target][end]) == slots[target][end]
             met[source] += rows[0].tolist()
         for ntype, store in nodes.items():
             more = store.num_sampled_nodes[hop + 1]
             added[ntype] = list(range(reached[ntype], reached[ntype] + more))
             assert set(met[ntype]) - set(range(reached[ntype])) == set(added[ntype]), (ntype, hop)
             reached[ntype] += more
-    assert all(reached[ntype] == len(store.n_id) == len(set(store.n_id.tolist())) for ntype, store in nodes.items())
+    for ntype, store in nodes.items():
+        own = [slots[ntype][row] for row in range(reached[ntype])]
+        assert reached[ntype] == len(store.n_id) == len(slots[ntype])
+        seeds = store.num_sampled_nodes[0] if apart else 0  # equal seeds are apart
+        assert len(set(zip(own, ids[ntype]))) == len(own) and own[:seeds] == list(apart.slots.get(ntype, ()) if apart
+                                                                                   else ())
+        assert ("batch" in store) == (apart is not None)
+        assert apart is None or (store.batch.dtype == torch.int64 and store.batch.tolist() == [
+            apart.belongs[slot] for slot in own])
     assert all(done[kind] == store.edge_index.shape[1] == sum(store.num_sampled_edges) and len(
         store.num_sampled_edges) == hops for kind, store in edges.items())
 
@@ -163,8 +221,9 @@ def check_nodes(batch, data, ntype, seeds, input_id):
     assert all(other.num_sampled_nodes[0] == 0 for kind, other in nodes_of(batch).items() if kind != ntype)
 
 
-def check_links(batch, data, kind, links, labels, negatives):
-    """Links and negatives. negatives: None, or (mode, amount); labels: those of the links, or None."""
+def check_links(batch, data, kind, links, labels, negatives, disjoint=False):
+    """Links and negatives. negatives: None, or (mode, amount); labels: those of the links, or None. Returns the slots
+    of the ends, {node type: slots}, and the link that each slot belongs to."""
     link, ends = edges_of(batch)[kind], [nodes_of(batch)[kind[0]].n_id, nodes_of(batch)[kind[2]].n_id]
     wanted, count = links[:, link.input_id], len(link.input_id)
     seeds = [nodes_of(batch)[end].num_sampled_nodes[0] for end in kind[::2]]
@@ -187,7 +246,17 @@ def check_links(batch, data, kind, links, labels, negatives):
             given = torch.ones(count) if labels is None else (labels + (labels.min() == 0))[link.input_id]
             assert torch.equal(link.edge_label, torch.cat([given, given.new_zeros(more)]))
     assert torch.equal(found, wanted)
-    if kind[0] == kind[2]:  # each end is a seed, once
+    sources = count if mode == "triplet" else count + more
+    slots = [list(range(sources)), list(range(sources, sources + count + more))]
+    if disjoint:  # each end is a seed of its own, in this order
+        second = sources if kind[0] == kind[2] else 0
+        if mode == "triplet":
+            drawn[2] = target.dst_neg_index.t().flatten()
+            drawn = [drawn[0], torch.cat(drawn[1:])]
+        assert [rows.tolist() for rows in drawn] == [slots[0], [row - sources + second for row in slots[1]]]
+    elif kind[0] == kind[2]:  # each end is a seed, once
         assert set(torch.cat(drawn).tolist()) == set(range(seeds[0]))
     elif mode != "triplet":
         assert [set(rows.tolist()) for rows in drawn] == [set(range(seeds[0])), set(range(seeds[1]))]
+    belongs = [slot % max(count, 1) for slot in (*slots[0], *range(count + more))]
+    return ({kind[0]: slots[0] + slots[1]} if kind[0] == kind[2] else dict(zip(kind[::2], slots))), belongs

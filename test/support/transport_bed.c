@@ -131,11 +131,11 @@ static gw_status row_write(struct bed *bed, const struct gw_call *call)
 	return GW_OK;
 }
 
-static gw_status handler(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status handler(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
 	struct bed *bed = context;
 	uint32_t number = 0;
-	check(thread < bed->thread_count, "thread number");
+	check(call->thread < bed->thread_count, "thread number");
 	if (call->byte_count >= 4)
 		memcpy(&number, call->bytes, 4);
 	if (call->op == BED_OP_FAIL)

@@ -268,8 +268,8 @@ static struct gw_completion side_gather(struct side *side, const uint64_t *remot
 					 .row_bytes = side->format.payload_bytes,
 					 .stride = apart};
 		if (taken < n || n == 0)
-			taken += gw_verbs_gather(&side->endpoint->base, &set, &side->region, &side->buffer, &rest,
-						 n - taken, true);
+			taken += gw_verbs_read(&side->endpoint->base, &set, &side->region, &side->buffer,
+					       &(struct gw_reads){.gather = &rest, .n = n - taken}, true);
 		if (side_poll(side, &completion))
 			return completion;
 		assert_true(taken < n);

@@ -41,7 +41,7 @@ static void check_arena(const struct gw_arena *arena, uint64_t bytes)
 	assert_true((uintptr_t)gw_arena_base(arena) % GW_ARENA_ALIGN == 0);
 	assert_true(is_zero(gw_arena_base(arena), capacity));
 	memset(gw_arena_base(arena), 0x5a, capacity);
-	double share = gw_arena_huge_share(arena);
+	double share = gw_pages_huge_share(gw_arena_base(arena), gw_arena_bytes(arena));
 	if (gw_arena_page_level(arena) == GW_PAGES_4K)
 		assert_true(share < 0.5);
 	else
@@ -83,7 +83,7 @@ static void test_huge_off(void **state)
 		assert_int_equal(gw_arena_create(4 * MIB + 1, &options, &arena), GW_OK);
 		check_arena(arena, 4 * MIB + 1);
 		assert_int_equal(gw_arena_page_level(arena), GW_PAGES_4K);
-		assert_true(gw_arena_huge_share(arena) == 0);
+		assert_true(gw_pages_huge_share(gw_arena_base(arena), gw_arena_bytes(arena)) == 0);
 		assert_int_equal(gw_arena_bytes(arena), 4 * MIB + 4096);
 		gw_arena_destroy(arena);
 	}
@@ -105,7 +105,7 @@ static void test_huge_required(void **state)
 		}
 		check_arena(arena, 10 * MIB);
 		assert_true(gw_arena_page_level(arena) != GW_PAGES_4K);
-		assert_true(gw_arena_huge_share(arena) > 0.999);
+		assert_true(gw_pages_huge_share(gw_arena_base(arena), gw_arena_bytes(arena)) > 0.999);
 		gw_arena_destroy(arena);
 	}
 }

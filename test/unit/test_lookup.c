@@ -13,13 +13,14 @@
 #define ROWS    50
 #define SOURCES 7 /* few, so that parallel edges exist */
 #define COLUMNS 3
+#define LONG    300 /* at most so many edges in a list; several blocks */
 #define COLUMN  1
 
 struct lists {
 	uint32_t indptr[(ROWS + 1) * COLUMNS];
 	uint64_t wide_indptr[(ROWS + 1) * COLUMNS];
-	uint32_t indices[ROWS * 20];
-	uint64_t wide_indices[ROWS * 20];
+	uint32_t indices[ROWS * LONG];
+	uint64_t wide_indices[ROWS * LONG];
 	struct gw_adjacency adjacency;
 };
 
@@ -28,9 +29,11 @@ static void lists_make(struct lists *lists, bool sorted, bool wide)
 	uint64_t at = 0;
 	memset(lists, 0, sizeof(*lists));
 	for (uint32_t row = 0; row < ROWS; row++) {
-		uint64_t degree = row % 3 ? gw_mix64(row) % 20 : 0;
+		bool is_long = row % 5 == 4; /* with sources that few blocks have */
+		uint64_t degree = row % 3 ? gw_mix64(row) % (is_long ? LONG : 20) : 0;
 		for (uint64_t j = 0; j < degree; j++, at++) {
-			uint64_t src = sorted ? j * SOURCES / degree : gw_mix64(at) % SOURCES;
+			uint64_t src =
+				sorted ? j * SOURCES / degree : gw_mix64(at) % (is_long ? 20ull * SOURCES : SOURCES);
 			lists->indices[at] = (uint32_t)src;
 			lists->wide_indices[at] = src;
 		}
@@ -104,6 +107,8 @@ static void pairs_have_their_edges(void **state)
 				check_pair(&lists, sorted, row, src, 0, UINT64_MAX);
 				for (uint64_t slice = 1; slice < 4; slice++)
 					check_pair(&lists, sorted, row, src, begin + 3 * slice, slice);
+				check_pair(&lists, sorted, row, src, begin + 1, 90);
+				check_pair(&lists, sorted, row, src + (1ull << 32), 0, 90);
 				check_pair(&lists, sorted, row, src, UINT64_MAX, 1);
 			}
 		}

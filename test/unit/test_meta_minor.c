@@ -290,6 +290,69 @@ static void a_newer_minor_version_is_checked(void **state)
 	free(newer);
 }
 
+/* The fixture with a unit; the caller frees it. */
+static char *with_unit(uint32_t minor)
+{
+	struct gw_graph_meta *meta;
+	char *text;
+	assert_int_equal(parsed(gw_fixture_json, &meta), GW_OK);
+	meta->minor = minor;
+	assert_int_equal(gw_meta_set_unit(meta, "node/paper/label", GW_UNIT_S), GW_OK);
+	assert_int_equal(gw_meta_set_unit(meta, "edge/paper__cites__paper/year", GW_UNIT_DAY), GW_OK);
+	assert_int_equal(gw_meta_set_unit(meta, "node/paper/label", GW_UNIT_MS), GW_OK);
+	assert_int_equal(gw_meta_digest(meta, &meta->graph_id), GW_OK);
+	assert_int_equal(gw_meta_print(meta, &text), GW_OK);
+	gw_meta_destroy(meta);
+	return text;
+}
+
+static void units_of_times(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *from, *to, *says;
+	} faults[] = {
+		{"\"ms\"", "\"minute\"", "a unit is"},
+		{"\"ms\"", "5", "a unit is"},
+		{"\"ms\"", "\"us\"", "graph_id"},
+		{"\"units\": {", "\"units\": {\"node/paper/feat\": \"s\",", "no array of int64 or int32"},
+		{"\"units\": {", "\"units\": {\"node/paper/none\": \"s\",", "no array of int64 or int32"},
+		{"\"units\": {", "\"units\": {\"node/cluster/x\": \"s\",", "no node type"},
+		{"\"minor\": 4", "\"minor\": 3", "units"},
+	};
+	struct gw_graph_meta *plain, *meta;
+	char *text = with_unit(GW_FORMAT_MINOR_TIMES), *book;
+	assert_int_equal(parsed(gw_fixture_json, &plain), GW_OK);
+	assert_int_equal(parsed(text, &meta), GW_OK);
+	assert_int_equal(gw_meta_unit(meta, "node/paper/label"), GW_UNIT_MS);
+	assert_int_equal(gw_meta_unit(meta, "edge/paper__cites__paper/year"), GW_UNIT_DAY);
+	assert_int_equal(gw_meta_unit(meta, "node/paper/feat"), GW_UNIT_NONE);
+	assert_true(meta->graph_id != plain->graph_id);
+	assert_int_equal(gw_meta_print_book(meta, &book), GW_OK);
+	gw_meta_destroy(meta);
+	assert_int_equal(gw_meta_parse_book(book, strlen(book), "book", &meta), GW_OK);
+	assert_int_equal(gw_meta_unit(meta, "node/paper/label"), GW_UNIT_MS);
+	gw_meta_destroy(meta);
+	gw_free(book);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		char *fault = sealed(replaced(text, faults[i].from, faults[i].to));
+		gw_status status = strcmp(faults[i].says, "graph_id") == 0 ? GW_DIGEST : GW_FORMAT;
+		expect_refusal(fault, status, faults[i].says);
+		free(fault);
+	}
+	/* A newer version may have other units, and units of arrays that are unknown here. */
+	char *newer = replaced(text, "\"minor\": 4", "\"minor\": 5");
+	char *more =
+		sealed(replaced(newer, "\"units\": {", "\"units\": {\"node/paper/none\": \"s\",\"node/venue/x\": 7,"));
+	assert_int_equal(parsed(more, &meta), GW_OK);
+	assert_int_equal(gw_meta_unit(meta, "node/paper/label"), GW_UNIT_MS);
+	gw_meta_destroy(meta);
+	gw_meta_destroy(plain);
+	free(newer);
+	free(more);
+	gw_free(text);
+}
+
 static void a_newer_major_version_is_refused(void **state)
 {
 	(void)state;
@@ -323,10 +386,15 @@ static void memory_short(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_flipped_bit_is_noticed),         cmocka_unit_test(the_digest_is_of_all_bytes),
-		cmocka_unit_test(a_digest_is_there_once),           cmocka_unit_test(version_0_1_is_read),
-		cmocka_unit_test(a_newer_minor_version_is_read),    cmocka_unit_test(a_newer_minor_version_is_checked),
-		cmocka_unit_test(a_newer_major_version_is_refused), cmocka_unit_test(memory_short),
+		cmocka_unit_test(a_flipped_bit_is_noticed),
+		cmocka_unit_test(the_digest_is_of_all_bytes),
+		cmocka_unit_test(a_digest_is_there_once),
+		cmocka_unit_test(version_0_1_is_read),
+		cmocka_unit_test(a_newer_minor_version_is_read),
+		cmocka_unit_test(a_newer_minor_version_is_checked),
+		cmocka_unit_test(units_of_times),
+		cmocka_unit_test(a_newer_major_version_is_refused),
+		cmocka_unit_test(memory_short),
 	};
 	return cmocka_run_group_tests(tests, gw_fixture_json_set_up, gw_fixture_json_tear_down);
 }

@@ -115,6 +115,31 @@ static void test_accepted(void **state)
 	}
 }
 
+static void test_units(void **state)
+{
+	(void)state;
+	static const char *const descr[] = {"<M8[D]", "<M8[s]", "<M8[ms]", "<M8[us]", "<M8[ns]"};
+	static const char *const wrong[] = {"<M8",      "<M8[]",   "<M8[h]",  "<M8[10us]",   "<M8[us",
+					    "<M8[us]x", ">M8[us]", "<m8[us]", "<M8[generic]"};
+	char text[128];
+	struct gw_npy npy;
+	for (size_t i = 0; i < sizeof(descr) / sizeof(descr[0]); i++) {
+		snprintf(text, sizeof(text), "{'descr': '%s', 'fortran_order': False, 'shape': (3,), }", descr[i]);
+		uint8_t header[512];
+		size_t bytes = wrap_version_1(text, header);
+		assert_int_equal(gw_npy_parse(header, bytes, &npy), GW_OK);
+		assert_int_equal(npy.dtype, GW_INT64);
+		assert_int_equal(npy.unit, GW_UNIT_DAY + i);
+	}
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		snprintf(text, sizeof(text), "{'descr': '%s', 'fortran_order': False, 'shape': (3,), }", wrong[i]);
+		uint8_t header[512];
+		size_t bytes = wrap_version_1(text, header);
+		if (gw_npy_parse(header, bytes, &npy) != GW_UNSUPPORTED)
+			fail_msg("%s", wrong[i]);
+	}
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -224,7 +249,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_format_bytes), cmocka_unit_test(test_format_refusals),
 		cmocka_unit_test(test_accepted),     cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_every_cut),    cmocka_unit_test(test_open),
+		cmocka_unit_test(test_units),        cmocka_unit_test(test_every_cut),
+		cmocka_unit_test(test_open),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,8 @@
 #include "core/numbers/digest.h"
 #include "test/support/graph_fixture.h"
 #include "test/support/part_files.h"
+#include "test/support/partition_run.h"
+#include "tools/verify_times.h"
 
 /* Writes bytes into an array's payload and updates every digest, including the graph's id. */
 static void forge(const char *folder, const char *key, uint64_t at, const void *bytes, size_t count)
@@ -193,9 +195,8 @@ static void test_list_without_weight(void **state)
 
 /* Of times there are the fence of "year" and an index of "label"; more arrays are added by name. */
 static gw_status write_times(const struct gw_fixture *fixture, const char *more, gw_dtype dtype, uint64_t rows,
-			     uint32_t minor)
+			     const void *data, uint32_t minor)
 {
-	static const uint64_t zeros[1024];
 	const struct gw_time_index index = {.ntype = 0, .name = "label"};
 	struct gw_writer *writer;
 	uint64_t bytes = 0;
@@ -205,7 +206,7 @@ static gw_status write_times(const struct gw_fixture *fixture, const char *more,
 	gw_status status = minor < GW_FORMAT_MINOR_TIMES ? GW_OK : gw_times_write(writer, &index, 1, 2, &bytes);
 	assert_int_equal(status, GW_OK);
 	if (more)
-		status = gw_writer_array(writer, 0, more, dtype, 1, &rows, zeros);
+		status = gw_writer_array(writer, 0, more, dtype, 1, &rows, data);
 	if (status == GW_OK)
 		return gw_writer_commit(writer, NULL);
 	gw_writer_abort(writer);
@@ -237,7 +238,7 @@ static void test_forged_times(void **state)
 		struct gw_graph_meta *meta;
 		struct gw_part *part;
 		char file[128];
-		assert_int_equal(write_times(&fixture, NULL, 0, 0, GW_FORMAT_MINOR_TIMES), GW_OK);
+		assert_int_equal(write_times(&fixture, NULL, 0, 0, NULL, GW_FORMAT_MINOR_TIMES), GW_OK);
 		assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
 		assert_int_equal(meta->minor, GW_FORMAT_MINOR_TIMES);
 		part_open(meta, 0, true, &part);
@@ -261,7 +262,7 @@ static void test_forged_order_of_nodes(void **state)
 	struct gw_graph_meta *meta;
 	struct gw_part *part;
 	gw_fixture_begin(&fixture, 2, 200, 1);
-	assert_int_equal(write_times(&fixture, NULL, 0, 0, GW_FORMAT_MINOR_TIMES), GW_OK);
+	assert_int_equal(write_times(&fixture, NULL, 0, 0, NULL, GW_FORMAT_MINOR_TIMES), GW_OK);
 	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
 	part_open(meta, 0, true, &part);
 	int64_t keys[2];
@@ -281,6 +282,88 @@ static void test_forged_order_of_nodes(void **state)
 				  "entry 10: out of order");
 		gw_meta_destroy(meta);
 	}
+	gw_fixture_end(&fixture);
+}
+
+/* All times of sources are right, or one is not. */
+static void test_times_of_sources(void **state)
+{
+	(void)state;
+	static const char key[] = "edge/paper__cites__paper/label.source";
+	struct gw_fixture fixture;
+	struct gw_graph_meta *meta;
+	struct gw_part *part;
+	int64_t times[1200];
+	gw_fixture_begin(&fixture, 2, 200, 1);
+	const struct gw_fixture_edges *cites = &fixture.edges[FIXTURE_CITES];
+	assert_int_equal(cites->count, 1200);
+	gw_fixture_write(&fixture);
+	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+	part_open(meta, 0, true, &part);
+	const int64_t *labels = (const int64_t *)gw_part_array(part, "node/paper/label")->data;
+	for (uint64_t i = 0; i < cites->count; i++)
+		times[i] = labels[cites->src[i]];
+	gw_part_close(part);
+	gw_meta_destroy(meta);
+	for (int wrong = 0; wrong < 2; wrong++) {
+		assert_int_equal(gw_remove_tree(fixture.folder), GW_OK);
+		times[1199] ^= wrong;
+		assert_int_equal(write_times(&fixture, key, GW_INT64, 1200, times, GW_FORMAT_MINOR_TIMES), GW_OK);
+		assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+		gw_status status = gw_verify_source_times(meta, 2);
+		assert_int_equal(status, wrong ? GW_FORMAT : GW_OK);
+		if (wrong && !strstr(gw_last_error(), "position 1199: not the time of its source"))
+			fail_msg("%s", gw_last_error());
+		gw_meta_destroy(meta);
+	}
+	gw_fixture_end(&fixture);
+}
+
+/* A graph of an older version that has a feature of such a name, and lists by time, keeps both, and gets no fence. */
+static void test_partition_of_older_names(void **state)
+{
+	(void)state;
+	static const uint64_t zeros[1024];
+	struct gw_fixture fixture;
+	struct gw_graph_meta *meta;
+	char out[128];
+	const char *words[] = {"--num-parts=2", "--method=random", NULL, NULL};
+	gw_fixture_begin(&fixture, 2, 60, 1);
+	snprintf(out, sizeof(out), "%s/parts", fixture.root);
+	assert_int_equal(write_times(&fixture, "edge/paper__cites__paper/x.fence", GW_FLOAT32, 360, zeros, 0), GW_OK);
+	partition_run_ok(fixture.root, fixture.folder, out, words);
+	assert_int_equal(gw_meta_read(out, &meta), GW_OK);
+	assert_int_equal(meta->minor, 2);
+	assert_non_null(gw_meta_array(meta, 1, "edge/paper__cites__paper/x.fence"));
+	assert_null(gw_meta_array(meta, 1, "edge/paper__cites__paper/year.fence"));
+	gw_meta_destroy(meta);
+	words[2] = "--time=label";
+	snprintf(out, sizeof(out), "%s/other", fixture.root);
+	partition_expect_error(&fixture, fixture.folder, out, words, 1, "ends in .source, .fence");
+	gw_fixture_end(&fixture);
+}
+
+/* A sorted graph of an older version gets a fence when it is partitioned. */
+static void test_partition_of_older_order(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	struct gw_graph_meta *meta;
+	struct gw_part *part;
+	char out[128];
+	const char *words[] = {"--num-parts=2", "--method=random", NULL};
+	gw_fixture_begin(&fixture, 2, 60, 1);
+	snprintf(out, sizeof(out), "%s/parts", fixture.root);
+	assert_int_equal(write_times(&fixture, NULL, 0, 0, NULL, 0), GW_OK);
+	partition_run_ok(fixture.root, fixture.folder, out, words);
+	assert_int_equal(gw_meta_read(out, &meta), GW_OK);
+	assert_int_equal(meta->minor, GW_FORMAT_MINOR_TIMES);
+	assert_non_null(gw_meta_array(meta, 1, "edge/paper__cites__paper/year.fence"));
+	for (uint32_t p = 0; p < 2; p++) {
+		part_open(meta, p, true, &part);
+		gw_part_close(part);
+	}
+	gw_meta_destroy(meta);
 	gw_fixture_end(&fixture);
 }
 
@@ -306,16 +389,18 @@ static void test_times_of_nothing(void **state)
 		{"node/author/orig_id.times_nodes", GW_UINT32, 31, "without \"orig_id.times\""},
 		{"node/paper/feat.times", GW_INT64, 60, "\"feat\" is no feature of times"},
 	};
+	static const uint64_t zeros[1024];
 	struct gw_fixture fixture;
 	struct gw_graph_meta *meta;
 	gw_fixture_begin(&fixture, 2, 60, 1);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		gw_status status =
-			write_times(&fixture, cases[i].key, cases[i].dtype, cases[i].rows, GW_FORMAT_MINOR_TIMES);
+		gw_status status = write_times(&fixture, cases[i].key, cases[i].dtype, cases[i].rows, zeros,
+					       GW_FORMAT_MINOR_TIMES);
 		if (status != GW_INVALID || !strstr(gw_last_error(), cases[i].says))
 			fail_msg("%s: %s: %s", cases[i].key, gw_status_text(status), gw_last_error());
 	}
-	assert_int_equal(write_times(&fixture, "node/author/x.times", GW_INT64, 31, GW_FORMAT_MINOR_SPLITS), GW_OK);
+	assert_int_equal(write_times(&fixture, "node/author/x.times", GW_INT64, 31, zeros, GW_FORMAT_MINOR_SPLITS),
+			 GW_OK);
 	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
 	assert_int_equal(meta->minor, GW_FORMAT_MINOR_SPLITS);
 	gw_meta_destroy(meta);
@@ -325,9 +410,11 @@ static void test_times_of_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_senseless_numbers),     cmocka_unit_test(test_transposed_order),
-		cmocka_unit_test(test_list_without_weight),   cmocka_unit_test(test_forged_times),
-		cmocka_unit_test(test_forged_order_of_nodes), cmocka_unit_test(test_times_of_nothing),
+		cmocka_unit_test(test_senseless_numbers),        cmocka_unit_test(test_transposed_order),
+		cmocka_unit_test(test_list_without_weight),      cmocka_unit_test(test_forged_times),
+		cmocka_unit_test(test_forged_order_of_nodes),    cmocka_unit_test(test_times_of_nothing),
+		cmocka_unit_test(test_times_of_sources),         cmocka_unit_test(test_partition_of_older_names),
+		cmocka_unit_test(test_partition_of_older_order),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,7 +72,9 @@ static void post_one(struct side *side, struct gw_read_set *set, const struct gw
 {
 	struct gw_gather gather = {.remote = remote, .row_bytes = 40, .stride = 40};
 	*set = (struct gw_read_set){.cookie = set};
-	assert_int_equal(gw_verbs_gather(&side->endpoint->base, set, region, &side->buffer, &gather, 1, true), 1);
+	assert_int_equal(gw_verbs_read(&side->endpoint->base, set, region, &side->buffer,
+				       &(struct gw_reads){.gather = &gather, .n = 1}, true),
+			 1);
 }
 
 static void withdrawn_regions_end_their_reads_alone(void **state)

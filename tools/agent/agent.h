@@ -84,7 +84,7 @@ struct gw_agent {
 	bool deaf, hung_up; /* deaf: the input from the launcher has ended; hung_up: the launcher does not read */
 	int guardian, release, signals; /* descriptors, or -1: a pipe that closes with the guardian; a pipe to it; a
 					 * signalfd */
-	uint64_t silence_ns, heard_ns, reported_ns, kill_ns, end_ns, log_bytes_max;
+	uint64_t silence_ns, heard_ns, reported_ns, kill_ns, log_bytes_max;
 	char job[GW_AGENT_NAME_MAX];
 	struct gw_agent_mark mark; /* the mark of the processes that this agent starts */
 	char workspace[GW_AGENT_PATH_MAX], logs[GW_AGENT_PATH_MAX];
@@ -132,11 +132,12 @@ gw_status gw_agent_home(char path[GW_AGENT_PATH_MAX]);
 gw_status gw_agent_folder_make(struct gw_agent *agent);
 bool gw_agent_folder_mark(const char *home, const char *entry,
 			  struct gw_agent_mark *mark); /* false: the folder is not an agent's */
-gw_status gw_agent_file_write(const char *folder, const char *name, const void *bytes, size_t count);
 void gw_agent_folder_remove(pid_t worker);
 gw_status gw_agent_expand(const char *path, char out[GW_AGENT_PATH_MAX]);
 
 /* record.c: servers on this host that agents of this user started. */
+#define GW_AGENT_BOOT_MAX 64
+void gw_agent_boot(char out[GW_AGENT_BOOT_MAX]); /* the id of this boot of the host; "": unknown */
 gw_status gw_agent_record_write(const struct gw_agent *agent, const json_t *server, pid_t pid, const char *log);
 void gw_agent_record_remove(uint16_t port, pid_t pid);
 json_t *gw_agent_record_read(uint16_t port); /* NULL: no record, or its server is gone */

@@ -15,13 +15,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/files/replace.h"
 #include "core/files/staging.h"
 #include "core/system/sysfile.h"
 
@@ -107,29 +107,7 @@ gw_status gw_agent_folder_make(struct gw_agent *agent)
 	if (status == GW_OK && mkdir(agent->folder, 0700) != 0)
 		status = gw_fail_errno(GW_IO, errno, "%s: cannot be made", agent->folder);
 	gw_agent_mark_text(&agent->mark, mark);
-	return status != GW_OK ? status : gw_agent_file_write(agent->folder, "mark", mark, strlen(mark));
-}
-
-/* Renames a complete temporary file, so that no reader sees half of it. */
-gw_status gw_agent_file_write(const char *folder, const char *name, const void *bytes, size_t count)
-{
-	char path[GW_AGENT_PATH_MAX + 64], temporary[GW_AGENT_PATH_MAX + 96];
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	snprintf(temporary, sizeof(temporary), "%s.%ld", path, (long)getpid());
-	unlink(temporary);
-	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return gw_fail_errno(GW_IO, errno, "%s: cannot be made", temporary);
-	ssize_t n = write(fd, bytes, count);
-	int error = n < 0 ? errno : n != (ssize_t)count ? ENOSPC : 0;
-	if (close(fd) != 0 && !error)
-		error = errno;
-	if (!error && rename(temporary, path) != 0)
-		error = errno;
-	if (!error)
-		return GW_OK;
-	unlink(temporary);
-	return gw_fail_errno(GW_IO, error, "%s: cannot be written", path);
+	return status != GW_OK ? status : gw_file_replace(agent->folder, "mark", mark, strlen(mark));
 }
 
 gw_status gw_agent_expand(const char *path, char out[GW_AGENT_PATH_MAX])

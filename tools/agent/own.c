@@ -10,10 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "core/system/sysfile.h"
 #include "transport/address.h"
-
-#define BOOT_BYTES 64
 
 static bool own_resolve(const char *name, char *out, size_t bytes)
 {
@@ -28,10 +25,9 @@ static bool own_resolve(const char *name, char *out, size_t bytes)
 /* Identifies this machine and its network namespace: agents with the same value share their loopback. */
 static void own_network(char *out, size_t bytes)
 {
-	char boot[BOOT_BYTES] = "";
+	char boot[GW_AGENT_BOOT_MAX];
 	struct stat st = {0};
-	gw_sysfile_read(boot, sizeof(boot), "/proc/sys/kernel/random/boot_id");
-	boot[strcspn(boot, "\n")] = '\0';
+	gw_agent_boot(boot);
 	stat("/proc/self/ns/net", &st);
 	snprintf(out, bytes, "%s:%llu", boot, (unsigned long long)st.st_ino);
 }
@@ -39,7 +35,7 @@ static void own_network(char *out, size_t bytes)
 gw_status gw_agent_own(struct gw_agent *agent, const char *name)
 {
 	struct gw_address address = {.scheme = "tcp"};
-	char network[BOOT_BYTES + 32];
+	char network[GW_AGENT_BOOT_MAX + 32];
 	if (!name)
 		return gw_fail(GW_INVALID, "own needs an address");
 	bool found = own_resolve(name, address.host, sizeof(address.host));

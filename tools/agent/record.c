@@ -11,15 +11,15 @@
 #include <unistd.h>
 
 #include "core/files/regular.h"
+#include "core/files/replace.h"
 #include "core/memory/alloc.h"
 #include "core/system/sysfile.h"
 
 #define RECORD_BYTES_MAX (1u << 20)
 
-static void record_boot(char out[64])
+void gw_agent_boot(char out[GW_AGENT_BOOT_MAX])
 {
-	if (!gw_sysfile_read(out, 64, "/proc/sys/kernel/random/boot_id"))
-		*out = '\0';
+	gw_sysfile_read(out, GW_AGENT_BOOT_MAX, "/proc/sys/kernel/random/boot_id");
 	out[strcspn(out, "\n")] = '\0';
 }
 
@@ -33,11 +33,11 @@ static gw_status record_path(uint16_t port, char path[GW_AGENT_PATH_MAX + 64])
 
 gw_status gw_agent_record_write(const struct gw_agent *agent, const json_t *server, pid_t pid, const char *log)
 {
-	char home[GW_AGENT_PATH_MAX], name[64], boot[64];
+	char home[GW_AGENT_PATH_MAX], name[64], boot[GW_AGENT_BOOT_MAX];
 	gw_status status = gw_agent_home(home);
 	if (status != GW_OK)
 		return status;
-	record_boot(boot);
+	gw_agent_boot(boot);
 	json_t *record = json_deep_copy(server);
 	json_object_set_new(record, "pid", json_integer(pid));
 	json_object_set_new(record, "start", json_integer((json_int_t)gw_agent_start_of(pid)));
@@ -53,7 +53,7 @@ gw_status gw_agent_record_write(const struct gw_agent *agent, const json_t *serv
 		return gw_fail(GW_NO_MEMORY, "out of memory for the record of a server");
 	snprintf(name, sizeof(name), "server-%u.json",
 		 (unsigned)json_integer_value(json_object_get(server, "port")) & 0xffff);
-	status = gw_agent_file_write(home, name, text, strlen(text));
+	status = gw_file_replace(home, name, text, strlen(text));
 	free(text);
 	return status;
 }
@@ -74,13 +74,13 @@ static json_t *record_load(const char *path)
 
 json_t *gw_agent_record_read(uint16_t port)
 {
-	char path[GW_AGENT_PATH_MAX + 64], boot[64];
+	char path[GW_AGENT_PATH_MAX + 64], boot[GW_AGENT_BOOT_MAX];
 	if (record_path(port, path) != GW_OK)
 		return NULL;
 	json_t *record = record_load(path);
 	if (!record)
 		return NULL;
-	record_boot(boot);
+	gw_agent_boot(boot);
 	const char *then = json_string_value(json_object_get(record, "boot"));
 	pid_t pid = (pid_t)json_integer_value(json_object_get(record, "pid"));
 	uint64_t start = (uint64_t)json_integer_value(json_object_get(record, "start"));

@@ -19,7 +19,6 @@
  */
 #include "tools/agent/agent.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -31,6 +30,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/files/replace.h"
 #include "core/graph/meta.h"
 #include "core/system/clock.h"
 
@@ -42,21 +42,6 @@ static const char *request_text(const json_t *request, const char *name)
 }
 
 /* --- setup. --- */
-
-static gw_status request_make_folders(const char *path)
-{
-	char part[GW_AGENT_PATH_MAX];
-	snprintf(part, sizeof(part), "%s", path);
-	for (char *at = strchr(part + 1, '/');; at = strchr(at + 1, '/')) {
-		if (at)
-			*at = '\0';
-		if (mkdir(part, 0755) != 0 && errno != EEXIST)
-			return gw_fail_errno(GW_IO, errno, "%s: the folder of logs cannot be made", part);
-		if (!at)
-			return GW_OK;
-		*at = '/';
-	}
-}
 
 static gw_status request_write_key(const struct gw_agent *agent, const char *hex)
 {
@@ -70,7 +55,7 @@ static gw_status request_write_key(const struct gw_agent *agent, const char *hex
 		if (*end)
 			return gw_fail(GW_INVALID, "the key must be in hexadecimal digits");
 	}
-	gw_status status = gw_agent_file_write(agent->folder, "key", key, bytes);
+	gw_status status = gw_file_replace(agent->folder, "key", key, bytes);
 	explicit_bzero(key, sizeof(key));
 	return status;
 }
@@ -100,12 +85,14 @@ static gw_status request_take_job(struct gw_agent *agent, const json_t *request)
 		snprintf(agent->logs, sizeof(agent->logs), "%s", agent->folder);
 		return status;
 	}
-	if (snprintf(agent->logs, sizeof(agent->logs), "%s/logs/%s", agent->workspace, job) >= (int)sizeof(agent->logs))
+	if (snprintf(agent->logs, sizeof(agent->logs), "%s/logs/%s/", agent->workspace, job) >=
+	    (int)sizeof(agent->logs))
 		return gw_fail(GW_INVALID, "%s: the path is too long", agent->workspace);
 	gw_agent_left_sweep();
 	json_int_t keep = json_integer_value(json_object_get(request, "logs_kept"));
 	if (status == GW_OK)
-		status = request_make_folders(agent->logs);
+		status = gw_folders_make(agent->logs, 1, 0755);
+	agent->logs[strlen(agent->logs) - 1] = '\0'; /* the '/' that marked the last folder */
 	if (status == GW_OK)
 		status = gw_agent_logs_lock(agent);
 	if (status == GW_OK && keep > 0)
@@ -134,9 +121,9 @@ static gw_status request_setup(struct gw_agent *agent, const json_t *request)
 		return gw_fail(GW_INVALID, "setup may come only once");
 	gw_status status = request_take_job(agent, request);
 	if (status == GW_OK && hosts)
-		status = gw_agent_file_write(agent->folder, "ip_config", hosts, strlen(hosts));
+		status = gw_file_replace(agent->folder, "ip_config", hosts, strlen(hosts));
 	if (status == GW_OK && sitecustomize)
-		status = gw_agent_file_write(agent->folder, "sitecustomize.py", sitecustomize, strlen(sitecustomize));
+		status = gw_file_replace(agent->folder, "sitecustomize.py", sitecustomize, strlen(sitecustomize));
 	if (status != GW_OK)
 		return status;
 	agent->set_up = true;

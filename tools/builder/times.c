@@ -110,8 +110,11 @@ static gw_status check_times_rows(const struct builder_writing *w)
 
 gw_status gw_builder_plan_times(struct builder_writing *w, const struct gw_builder_options *options)
 {
-	const struct gw_time_view view = {
-		.meta = w->meta, .context = w->builder, .find = builder_find_time, .name_row = builder_name_row};
+	const struct gw_time_view view = {.meta = w->meta,
+					  .keeps_orders = true,
+					  .context = w->builder,
+					  .find = builder_find_time,
+					  .name_row = builder_name_row};
 	gw_status status = options->num_times ? check_times_rows(w) : GW_OK;
 	if (status == GW_OK)
 		status = gw_time_plan_make(&view, options->times, options->num_times, options->threads, &w->times);

@@ -70,9 +70,10 @@ struct gw_doctor {
 struct gw_doctor_finding *gw_doctor_find(struct gw_doctor *doctor, enum gw_doctor_status status, const char *name, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Each appends to its text. A full text is cut; every byte that is not printable ASCII becomes '?'. */
-void gw_doctor_value(struct gw_doctor_finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void gw_doctor_costs(struct gw_doctor_finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void gw_doctor_fix(struct gw_doctor_finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void gw_doctor_add(char text[GW_DOCTOR_TEXT_MAX], const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define gw_doctor_value(finding, ...) gw_doctor_add((finding)->value, __VA_ARGS__)
+#define gw_doctor_costs(finding, ...) gw_doctor_add((finding)->costs, __VA_ARGS__)
+#define gw_doctor_fix(finding, ...)   gw_doctor_add((finding)->fix, __VA_ARGS__)
 void gw_doctor_figure(struct gw_doctor_finding *finding, const char *name, double value);
 /* Sets the status, unless the finding's status is worse already. */
 void gw_doctor_raise(struct gw_doctor_finding *finding, enum gw_doctor_status status);

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/system/cgroup.h"
 #include "core/system/processors.h"
 #include "core/system/sysfile.h"
 #include "core/system/uring.h"
@@ -44,34 +45,20 @@ void gw_doctor_nodes(struct gw_doctor *doctor)
 	}
 }
 
-/* The processors of this process's control group, by version 2 or by the cpuset controller of version 1. */
-static bool group_processors(const struct gw_doctor *doctor, char out[GW_DOCTOR_WORD_MAX])
+/* Keeps the processors of the nearest group that has any. */
+static void take_group_processors(void *context, const char *folder, bool version2)
 {
-	char text[4096], *rest;
-	if (!gw_sysfile_read(text, sizeof(text), "%s/proc/self/cgroup", doctor->root))
-		return false;
-	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-		char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
-		if (!path)
-			continue;
-		*path++ = 0;
-		const char *mount = controllers[1] ? "/cpuset" : "", *file = "cpuset.cpus.effective";
-		if (controllers[1] && strcmp(controllers + 1, "cpuset") != 0)
-			continue;
-		/* In a container, `path` may be the path on the host, while the root of the mount is the container's
-		 * own group. */
-		if (gw_doctor_word(doctor, out, "/sys/fs/cgroup%s%s/%s", mount, path, file) ||
-		    gw_doctor_word(doctor, out, "/sys/fs/cgroup%s/%s", mount, file) ||
-		    gw_doctor_word(doctor, out, "/sys/fs/cgroup%s%s/cpuset.cpus", mount, path))
-			return true;
-	}
-	return false;
+	char *out = context;
+	(void)version2;
+	if (!*out && !gw_sysfile_read(out, GW_DOCTOR_WORD_MAX, "%s/cpuset.cpus.effective", folder))
+		gw_sysfile_read(out, GW_DOCTOR_WORD_MAX, "%s/cpuset.cpus", folder);
+	out[strcspn(out, "\n")] = '\0';
 }
 
 void gw_doctor_processors(struct gw_doctor *doctor)
 {
 	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "processors");
-	char allowed[GW_DOCTOR_WORD_MAX], online[GW_DOCTOR_WORD_MAX], group[GW_DOCTOR_WORD_MAX];
+	char allowed[GW_DOCTOR_WORD_MAX], online[GW_DOCTOR_WORD_MAX], group[GW_DOCTOR_WORD_MAX] = "";
 	if (!gw_doctor_self(doctor, "Cpus_allowed_list", allowed)) {
 		gw_doctor_unread(finding, "/proc/self/status");
 		return;
@@ -79,7 +66,8 @@ void gw_doctor_processors(struct gw_doctor *doctor)
 	gw_doctor_value(finding, "this process may use %s", allowed);
 	if (gw_doctor_word(doctor, online, "/sys/devices/system/cpu/online"))
 		gw_doctor_value(finding, " of %s", online);
-	if (group_processors(doctor, group))
+	gw_cgroup_walk(doctor->root, "cpuset", take_group_processors, group);
+	if (group[0])
 		gw_doctor_value(finding, "; its control group %s", group);
 	uint32_t granted = gw_processors_granted(doctor->root);
 	if (granted != UINT32_MAX)

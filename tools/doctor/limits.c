@@ -54,17 +54,22 @@ static void limits_value(struct gw_doctor_finding *finding, uint64_t soft, uint6
 	gw_doctor_value(finding, "soft %s, hard %s", gw_doctor_bytes(first, soft), gw_doctor_bytes(second, hard));
 }
 
-/* Whether the limit binds this process: by trial if the doctor made one, else by the capabilities of the process. */
-static bool limit_binds(const struct gw_doctor *doctor, uint64_t soft)
+static bool has_capability(const struct gw_doctor *doctor, uint64_t any_of)
 {
 	char mask[GW_DOCTOR_WORD_MAX];
 	unsigned long long capabilities = 0;
+	return gw_doctor_self(doctor, "CapEff", mask) && sscanf(mask, "%16llx", &capabilities) == 1 &&
+	       (capabilities & any_of);
+}
+
+/* Whether the limit binds this process: by trial if the doctor made one, else by the capabilities of the process. */
+static bool limit_binds(const struct gw_doctor *doctor, uint64_t soft)
+{
 	if (soft == UINT64_MAX)
 		return false;
 	if (doctor->probe)
 		return doctor->probe->locked_bytes_max != UINT64_MAX;
-	return !gw_doctor_self(doctor, "CapEff", mask) || sscanf(mask, "%16llx", &capabilities) != 1 ||
-	       !(capabilities >> CAP_LOCK & 1);
+	return !has_capability(doctor, 1ull << CAP_LOCK);
 }
 
 void gw_doctor_locked(struct gw_doctor *doctor)
@@ -145,12 +150,9 @@ void gw_doctor_open_files(struct gw_doctor *doctor)
  * namespace is bound all the same; only the trial shows that. */
 static bool user_is_bound(const struct gw_doctor *doctor)
 {
-	char mask[GW_DOCTOR_WORD_MAX];
-	unsigned long long capabilities = 0;
 	if (doctor->probe)
 		return doctor->probe->threads < doctor->probe->processors;
-	return !gw_doctor_self(doctor, "CapEff", mask) || sscanf(mask, "%16llx", &capabilities) != 1 ||
-	       !(capabilities & (1ull << CAP_RESOURCE | 1ull << CAP_ADMIN));
+	return !has_capability(doctor, 1ull << CAP_RESOURCE | 1ull << CAP_ADMIN);
 }
 
 void gw_doctor_threads(struct gw_doctor *doctor)

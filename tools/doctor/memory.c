@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/system/sysfile.h"
 #include "server/footprint.h"
 #include "server/leftover_memory.h"
 #include "tools/doctor/doctor.h"
@@ -111,12 +112,8 @@ static bool choice_of(const struct gw_doctor *doctor, const char *file, char cho
 {
 	char line[GW_DOCTOR_WORD_MAX];
 	choice[0] = 0;
-	if (gw_doctor_word(doctor, line, "/sys/kernel/mm/transparent_hugepage/%s", file)) {
-		const char *begin = strchr(line, '[');
-		size_t n = begin ? strcspn(begin + 1, "]") : 0;
-		if (begin && n > 0 && n < 16 && begin[1 + n] == ']')
-			snprintf(choice, 16, "%.*s", (int)n, begin + 1);
-	}
+	if (gw_doctor_word(doctor, line, "/sys/kernel/mm/transparent_hugepage/%s", file))
+		gw_sysfile_choice(line, choice, 16);
 	return choice[0] != 0;
 }
 

@@ -61,27 +61,11 @@ struct gw_doctor_finding *gw_doctor_find(struct gw_doctor *doctor, enum gw_docto
 	return finding;
 }
 
-void gw_doctor_value(struct gw_doctor_finding *finding, const char *format, ...)
+void gw_doctor_add(char text[GW_DOCTOR_TEXT_MAX], const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
-	append(finding->value, sizeof(finding->value), format, arguments);
-	va_end(arguments);
-}
-
-void gw_doctor_costs(struct gw_doctor_finding *finding, const char *format, ...)
-{
-	va_list arguments;
-	va_start(arguments, format);
-	append(finding->costs, sizeof(finding->costs), format, arguments);
-	va_end(arguments);
-}
-
-void gw_doctor_fix(struct gw_doctor_finding *finding, const char *format, ...)
-{
-	va_list arguments;
-	va_start(arguments, format);
-	append(finding->fix, sizeof(finding->fix), format, arguments);
+	append(text, GW_DOCTOR_TEXT_MAX, format, arguments);
 	va_end(arguments);
 }
 

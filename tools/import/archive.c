@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/memory/alloc.h"
 #include "tools/import/import.h"
 #include "tools/import/npz.h"
+#include "tools/import/words.h"
 
 gw_status gw_import_archive(struct gw_import *im, const char *path, struct gw_npz **out)
 {
@@ -24,15 +24,10 @@ gw_status gw_import_archive(struct gw_import *im, const char *path, struct gw_np
 	if (status != GW_OK)
 		return status;
 	memcpy(own, path, bytes);
-	if (im->num_archives == im->archives_room) {
-		uint32_t room = im->archives_room ? im->archives_room * 2 : 4;
-		void *grown = gw_realloc(im->archives, room, sizeof(*im->archives));
-		if (!grown) {
-			gw_npz_close(npz);
-			return GW_NO_MEMORY;
-		}
-		im->archives = grown;
-		im->archives_room = room;
+	status = gw_import_grow((void **)&im->archives, im->num_archives, &im->archives_room, sizeof(*im->archives));
+	if (status != GW_OK) {
+		gw_npz_close(npz);
+		return status;
 	}
 	im->archives[im->num_archives++] = (struct gw_import_archive){.path = own, .npz = npz};
 	*out = npz;

@@ -21,7 +21,6 @@
 #include "tools/import/header.h"
 #include "tools/import/import.h"
 #include "tools/import/node_tables.h"
-#include "tools/import/number.h"
 #include "tools/import/other_formats.h"
 #include "tools/import/table_line.h"
 

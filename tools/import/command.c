@@ -191,7 +191,7 @@ static const struct gw_option table[] = {
 	 GW_OPTION_TEXT(A, import.rel_column)},
 	{"time", "[SRC:REL:DST:]NAME",
 	 "sort the lists of each edge type with an edge feature NAME by it; of the others, by the feature NAME of the "
-	 "source type's nodes, whose times are then stored beside the edges as NAME.source, 4 or 8 bytes an edge "
+	 "source type's nodes, whose times are then stored for each edge as NAME.source, 4 or 8 bytes an edge "
 	 "(--time NAME.source: in any case); nodes with NAME get an index of it. int64, int32, float64 or float32; may "
 	 "be repeated. If no such feature exists, NAME is a column of text and becomes the edge feature \"time\", int64",
 	 2, GW_OPTION_CALL(import_take_time)},

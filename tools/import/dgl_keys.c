@@ -57,10 +57,8 @@ gw_status gw_chunked_format(const struct gw_chunked *c, const json_t *entry, con
 
 gw_status gw_chunked_known(const struct gw_chunked *c, const char *name)
 {
-	for (uint32_t i = 0; i < c->im->num_spaces; i++) {
-		if (strcmp(c->im->spaces[i].name, name) == 0)
-			return GW_OK;
-	}
+	if (gw_import_space_find(c->im, name))
+		return GW_OK;
 	return gw_chunked_bad(c, name, "an edge type or data names this node type, which \"node_type\" does not list");
 }
 

@@ -103,27 +103,17 @@ gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_fea
 static gw_status features_find_owner(struct gw_import *im, const struct gw_import_parts *parts,
 				     struct gw_import_feature *feature)
 {
-	if (!feature->edge) {
-		const char *name = parts->count == 2 ? parts->names[0] : "_N";
-		for (uint32_t i = 0; i < im->num_spaces; i++) {
-			if (strcmp(im->spaces[i].name, name) == 0) {
-				feature->owner = i;
-				return GW_OK;
-			}
-		}
-		return gw_fail(GW_NOT_FOUND, "node type \"%s\" does not exist: write TYPE:NAME=FILE", name);
+	const char *name = parts->count == 2 ? parts->names[0] : "_N";
+	struct gw_import_set *set;
+	gw_status status = GW_OK;
+	if (feature->edge) {
+		status = gw_import_set_of(im, parts, "SRC:REL:DST:NAME=FILE", &set);
+		feature->owner = status == GW_OK ? (uint32_t)(set - im->sets) : 0;
+		return status;
 	}
-	const char *src = parts->count == 4 ? parts->names[0] : "_N", *rel = parts->count == 4 ? parts->names[1] : "_E";
-	const char *dst = parts->count == 4 ? parts->names[2] : "_N";
-	for (uint32_t i = 0; i < im->num_sets; i++) {
-		const struct gw_import_set *set = &im->sets[i];
-		if (strcmp(im->spaces[set->src].name, src) == 0 && strcmp(set->rel, rel) == 0 &&
-		    strcmp(im->spaces[set->dst].name, dst) == 0) {
-			feature->owner = i;
-			return GW_OK;
-		}
-	}
-	return gw_fail(GW_NOT_FOUND, "edge type %s:%s:%s does not exist: write SRC:REL:DST:NAME=FILE", src, rel, dst);
+	const struct gw_import_space *space = gw_import_space_find(im, name);
+	feature->owner = space ? (uint32_t)(space - im->spaces) : 0;
+	return space ? GW_OK : gw_fail(GW_NOT_FOUND, "node type \"%s\" does not exist: write TYPE:NAME=FILE", name);
 }
 
 /* An archive without a member: strings, one for each node, or a table of names. */
@@ -153,9 +143,6 @@ static gw_status open_word(struct gw_import *im, const struct gw_import_word *wo
 	gw_status status = gw_import_word_split(word->text, 3, &parts);
 	if (status != GW_OK)
 		return status;
-	if (parts.count != 1 && parts.count != (feature.edge ? 4u : 2u))
-		return gw_fail(GW_INVALID, "\"%.200s\": write features as %s:NAME=FILE", word->text,
-			       feature.edge ? "SRC:REL:DST" : "TYPE");
 	memcpy(feature.name, parts.names[parts.count - 1], sizeof(feature.name));
 	if (feature.kind == GW_FEATURE_ARRAY && gw_import_is_mask(feature.name))
 		feature.kind = GW_FEATURE_FLAGS;

@@ -257,6 +257,7 @@ gw_status gw_import_chunked(struct gw_import *im, const char *path);
 /* ---- shared helpers ---- */
 
 gw_status gw_import_space(struct gw_import *im, const char *name, uint32_t *out);
+struct gw_import_space *gw_import_space_find(const struct gw_import *im, const char *name); /* or NULL */
 gw_status gw_import_set_add(struct gw_import *im, const char *src, const char *rel, const char *dst,
 			    struct gw_import_set **out);
 gw_status gw_import_file_add(struct gw_import_set *set, const char *path, enum gw_import_format format,

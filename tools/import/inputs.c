@@ -23,13 +23,21 @@ gw_status gw_import_grow(void **elements, uint32_t count, uint32_t *room, size_t
 	return GW_OK;
 }
 
-gw_status gw_import_space(struct gw_import *im, const char *name, uint32_t *out)
+struct gw_import_space *gw_import_space_find(const struct gw_import *im, const char *name)
 {
 	for (uint32_t i = 0; i < im->num_spaces; i++) {
-		if (strcmp(im->spaces[i].name, name) == 0) {
-			*out = i;
-			return GW_OK;
-		}
+		if (strcmp(im->spaces[i].name, name) == 0)
+			return &im->spaces[i];
+	}
+	return NULL;
+}
+
+gw_status gw_import_space(struct gw_import *im, const char *name, uint32_t *out)
+{
+	const struct gw_import_space *found = gw_import_space_find(im, name);
+	if (found) {
+		*out = (uint32_t)(found - im->spaces);
+		return GW_OK;
 	}
 	gw_status status = gw_name_check("node type", name);
 	if (status == GW_OK)
@@ -44,6 +52,27 @@ gw_status gw_import_space(struct gw_import *im, const char *name, uint32_t *out)
 	return gw_builder_ntype(im->builder, name, &space->ntype);
 }
 
+static struct gw_import_set *set_find(const struct gw_import *im, const char *src, const char *rel, const char *dst)
+{
+	for (uint32_t i = 0; i < im->num_sets; i++) {
+		struct gw_import_set *set = &im->sets[i];
+		if (strcmp(im->spaces[set->src].name, src) == 0 && strcmp(set->rel, rel) == 0 &&
+		    strcmp(im->spaces[set->dst].name, dst) == 0)
+			return set;
+	}
+	return NULL;
+}
+
+gw_status gw_import_set_of(const struct gw_import *im, const struct gw_import_parts *parts, const char *form,
+			   struct gw_import_set **out)
+{
+	bool given = parts->count >= 3;
+	const char *src = given ? parts->names[0] : "_N", *rel = given ? parts->names[1] : "_E";
+	const char *dst = given ? parts->names[2] : "_N";
+	*out = set_find(im, src, rel, dst);
+	return *out ? GW_OK : gw_fail(GW_NOT_FOUND, "edge type %s:%s:%s does not exist: write %s", src, rel, dst, form);
+}
+
 gw_status gw_import_set_add(struct gw_import *im, const char *src, const char *rel, const char *dst,
 			    struct gw_import_set **out)
 {
@@ -55,13 +84,9 @@ gw_status gw_import_set_add(struct gw_import *im, const char *src, const char *r
 		status = gw_import_space(im, dst, &to);
 	if (status != GW_OK)
 		return status;
-	for (uint32_t i = 0; i < im->num_sets; i++) {
-		struct gw_import_set *set = &im->sets[i];
-		if (set->src == from && set->dst == to && strcmp(set->rel, rel) == 0) {
-			*out = set;
-			return GW_OK;
-		}
-	}
+	*out = set_find(im, src, rel, dst);
+	if (*out)
+		return GW_OK;
 	status = gw_import_grow((void **)&im->sets, im->num_sets, &im->sets_room, sizeof(*im->sets));
 	if (status != GW_OK)
 		return status;

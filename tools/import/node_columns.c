@@ -16,6 +16,7 @@
 #include "tools/import/number.h"
 #include "tools/import/numbering.h"
 #include "tools/import/numbers.h"
+#include "tools/import/strings.h"
 #include "tools/import/words.h"
 
 #define JOINED_MAX GW_IMPORT_COLUMNS_MAX
@@ -157,6 +158,28 @@ static gw_status add_numbers(struct gw_import *im, struct claims *claims, const 
 	return add_array(im, claims, space, parts.value, array);
 }
 
+/* A column whose cells are looked at as text first. */
+struct text_column {
+	const char *option, *what;
+	bool may_be_empty;
+	struct gw_import_parts parts; /* of the option's value */
+	struct gw_import_space *space;
+	uint32_t index;
+	char name[GW_NAME_MAX + 1];
+	uint64_t *texts; /* [space->count] */
+};
+
+static gw_status open_text_column(struct gw_import *im, const char *text, struct text_column *c)
+{
+	gw_status status = gw_import_word_split(text, 0, &c->parts);
+	if (status == GW_OK)
+		status = gw_import_table_space(im, c->parts.count ? c->parts.names[0] : NULL, c->option, &c->space);
+	if (status == GW_OK)
+		status = find_column(c->space, c->option, c->parts.value, &c->index, c->name);
+	return status == GW_OK ? gw_import_table_texts(im, c->space, c->index, c->what, c->may_be_empty, &c->texts)
+			       : status;
+}
+
 /* ---- the label ---- */
 
 struct category {
@@ -204,13 +227,7 @@ static gw_status number_labels(struct gw_import *im, const struct gw_import_spac
 	char *bytes = NULL;
 	gw_status status = gw_numbering_create(&column, 1, im->threads, &numbering);
 	if (status == GW_OK)
-		status = gw_numbering_strings(&numbering, &column, im->threads, &offsets, &bytes);
-	if (status == GW_OK)
-		status = gw_builder_own(im->builder, offsets, gw_free);
-	if (status == GW_OK)
-		status = gw_builder_own(im->builder, bytes, gw_free);
-	else
-		gw_free(bytes);
+		status = gw_import_numbered_strings(im, &numbering, &column, &offsets, &bytes);
 	if (status == GW_OK)
 		status = sort_categories(im, space, numbering.count, offsets, bytes, texts);
 	gw_numbering_free(&numbering);
@@ -246,33 +263,24 @@ static gw_status label_kind(const struct gw_import_space *space, const char *nam
 
 static gw_status add_label(struct gw_import *im, struct claims *claims, const char *text)
 {
-	struct gw_import_parts parts;
-	struct gw_import_space *space;
-	char name[GW_NAME_MAX + 1];
-	uint32_t index;
-	uint64_t *values;
+	struct text_column column = {.option = "--label-column", .what = "label", .may_be_empty = false};
 	bool numbers = false;
-	gw_status status = gw_import_word_split(text, 0, &parts);
+	gw_status status = open_text_column(im, text, &column);
 	if (status == GW_OK)
-		status = gw_import_table_space(im, parts.count ? parts.names[0] : NULL, "--label-column", &space);
-	if (status == GW_OK)
-		status = find_column(space, "--label-column", parts.value, &index, name);
-	if (status == GW_OK)
-		status = gw_import_table_texts(im, space, index, "label", false, &values);
-	if (status == GW_OK)
-		status = label_kind(space, name, values, &numbers);
+		status = label_kind(column.space, column.name, column.texts, &numbers);
 	if (status != GW_OK)
 		return status;
-	struct gw_table_column column = {.index = index, .what = "label", .values = values};
-	struct joining joining = {.table = &space->list_table, .columns = &column, .count = 1, .threads = im->threads};
+	const struct gw_import_space *space = column.space;
+	struct gw_table_column read = {.index = column.index, .what = "label", .values = column.texts};
+	struct joining joining = {.table = &space->list_table, .columns = &read, .count = 1, .threads = im->threads};
 	enum gw_column_kind kind = GW_COLUMN_WHOLE;
 	status = numbers ? gw_numbers_choose(GW_NUMBERS_WHOLE, read_joined, &joining, &kind)
-			 : number_labels(im, space, values);
+			 : number_labels(im, space, column.texts);
 	if (status != GW_OK)
 		return status;
 	struct gw_builder_array array = {
-		.name = "label", .dtype = gw_numbers_pack(kind, values, space->count), .data = values};
-	return add_array(im, claims, space, parts.value, array);
+		.name = "label", .dtype = gw_numbers_pack(kind, column.texts, space->count), .data = column.texts};
+	return add_array(im, claims, space, column.parts.value, array);
 }
 
 /* ---- masks ---- */
@@ -315,39 +323,30 @@ static gw_status mask_words(const struct gw_import_space *space, const char *nam
 	return GW_OK;
 }
 
-static gw_status add_mask(struct gw_import *im, struct claims *claims, const struct gw_import_space *space,
-			  const char *column, const char *name, const uint64_t *words, enum mask_word which)
+static gw_status add_mask(struct gw_import *im, struct claims *claims, const struct text_column *column,
+			  const char *name, enum mask_word which)
 {
+	uint64_t rows = column->space->count;
 	gw_status status = gw_name_check("feature", name);
-	uint8_t *mask = gw_import_take(im, space->count, 1, &status);
-	for (uint64_t i = 0; i < space->count && status == GW_OK; i++)
-		mask[i] = words[i] == which;
+	uint8_t *mask = gw_import_take(im, rows, 1, &status);
+	for (uint64_t i = 0; i < rows && status == GW_OK; i++)
+		mask[i] = column->texts[i] == which;
 	struct gw_builder_array array = {.name = name, .dtype = GW_BOOL, .data = mask};
-	return status != GW_OK ? status : add_array(im, claims, space, column, array);
+	return status != GW_OK ? status : add_array(im, claims, column->space, column->parts.value, array);
 }
 
 static gw_status add_masks(struct gw_import *im, struct claims *claims, const char *text)
 {
-	struct gw_import_parts parts;
-	struct gw_import_space *space;
-	char name[GW_NAME_MAX + 1];
-	uint32_t index;
-	uint64_t *words;
+	struct text_column column = {.option = "--mask-column", .what = "mask", .may_be_empty = true};
 	bool splits = false;
-	gw_status status = gw_import_word_split(text, 0, &parts);
+	gw_status status = open_text_column(im, text, &column);
 	if (status == GW_OK)
-		status = gw_import_table_space(im, parts.count ? parts.names[0] : NULL, "--mask-column", &space);
-	if (status == GW_OK)
-		status = find_column(space, "--mask-column", parts.value, &index, name);
-	if (status == GW_OK)
-		status = gw_import_table_texts(im, space, index, "mask", true, &words);
-	if (status == GW_OK)
-		status = mask_words(space, name, words, &splits);
+		status = mask_words(column.space, column.name, column.texts, &splits);
 	if (status != GW_OK || !splits)
-		return status != GW_OK ? status : add_mask(im, claims, space, parts.value, name, words, MASK_YES);
+		return status != GW_OK ? status : add_mask(im, claims, &column, column.name, MASK_YES);
 	static const char *const names[SPLITS] = {"train_mask", "val_mask", "test_mask"};
 	for (uint32_t i = 0; i < SPLITS && status == GW_OK; i++)
-		status = add_mask(im, claims, space, parts.value, names[i], words, (enum mask_word)(MASK_TRAIN + i));
+		status = add_mask(im, claims, &column, names[i], (enum mask_word)(MASK_TRAIN + i));
 	return status;
 }
 

@@ -18,6 +18,8 @@
 #include "core/system/parallel.h"
 #include "tools/import/import.h"
 #include "tools/import/node_lists.h"
+#include "tools/import/numbering.h"
+#include "tools/import/strings.h"
 
 #define DENSE_SHARE 2u    /* dense: at least one id in DENSE_SHARE has an edge */
 #define DENSE_FLOOR 1024u /* ids below this are dense in any case */
@@ -76,12 +78,27 @@ static void free_sources(struct sources *sources)
 	gw_free(sources->files);
 }
 
+/* Runs over the values of each column; *values is the part of the context that names them. */
+static void for_all_values(const struct sources *sources, unsigned threads,
+			   gw_status (*run)(void *context, uint64_t begin, uint64_t end, unsigned thread),
+			   void *context, uint64_t **values)
+{
+	for (uint32_t c = 0; c < sources->count; c++) {
+		const struct gw_numbering_column *column = &sources->columns[c];
+		*values = column->first;
+		gw_parallel_for(threads, column->rows, GRAIN, run, context);
+		*values = column->second;
+		if (column->second)
+			gw_parallel_for(threads, column->rows, GRAIN, run, context);
+	}
+}
+
 /* ---- largest ids ---- */
 
 #define THREADS_MAX 256
 
 struct largest {
-	const uint64_t *values;
+	uint64_t *values;
 	uint64_t by_thread[THREADS_MAX];
 };
 
@@ -98,14 +115,7 @@ static gw_status find_largest(void *context, uint64_t begin, uint64_t end, unsig
 static uint64_t largest_id(const struct sources *sources, unsigned threads)
 {
 	struct largest *largest = &(struct largest){0};
-	for (uint32_t c = 0; c < sources->count; c++) {
-		const struct gw_numbering_column *column = &sources->columns[c];
-		largest->values = column->first;
-		gw_parallel_for(threads, column->rows, GRAIN, find_largest, largest);
-		largest->values = column->second;
-		if (column->second)
-			gw_parallel_for(threads, column->rows, GRAIN, find_largest, largest);
-	}
+	for_all_values(sources, threads, find_largest, largest, &largest->values);
 	uint64_t most = 0;
 	for (int i = 0; i < THREADS_MAX; i++)
 		most = largest->by_thread[i] > most ? largest->by_thread[i] : most;
@@ -115,7 +125,7 @@ static uint64_t largest_id(const struct sources *sources, unsigned threads)
 /* ---- different ids ---- */
 
 struct marking {
-	const uint64_t *values;
+	uint64_t *values;
 	_Atomic uint64_t *seen; /* a bit for each id */
 	_Atomic uint64_t different;
 };
@@ -144,14 +154,7 @@ static gw_status count_different(const struct sources *sources, uint64_t largest
 	*out = 0;
 	if (!marking.seen)
 		return GW_NO_MEMORY;
-	for (uint32_t c = 0; c < sources->count; c++) {
-		const struct gw_numbering_column *column = &sources->columns[c];
-		marking.values = column->first;
-		gw_parallel_for(threads, column->rows, GRAIN, mark, &marking);
-		marking.values = column->second;
-		if (column->second)
-			gw_parallel_for(threads, column->rows, GRAIN, mark, &marking);
-	}
+	for_all_values(sources, threads, mark, &marking, &marking.values);
 	*out = atomic_load(&marking.different);
 	gw_free((void *)marking.seen);
 	return GW_OK;
@@ -171,18 +174,6 @@ static gw_status shift(void *context, uint64_t begin, uint64_t end, unsigned thr
 }
 
 /* All ids have been checked. */
-static void subtract_base(const struct sources *sources, uint64_t base, unsigned threads)
-{
-	for (uint32_t c = 0; c < sources->count; c++) {
-		const struct gw_numbering_column *column = &sources->columns[c];
-		struct shifting first = {.values = column->first, .base = base};
-		struct shifting second = {.values = column->second, .base = base};
-		gw_parallel_for(threads, column->rows, GRAIN, shift, &first);
-		if (column->second)
-			gw_parallel_for(threads, column->rows, GRAIN, shift, &second);
-	}
-}
-
 static gw_status node_ids_fail_at_first(const struct sources *sources, uint64_t limit, const char *space,
 					const char *why)
 {
@@ -209,9 +200,10 @@ static gw_status node_ids_fail_at_first(const struct sources *sources, uint64_t 
 
 static gw_status keep_dense_values(struct gw_import *im, struct gw_import_space *space, const struct sources *sources)
 {
+	struct shifting shifting = {.base = space->base};
 	uint64_t largest, wanted;
 	if (space->base)
-		subtract_base(sources, space->base, im->threads);
+		for_all_values(sources, im->threads, shift, &shifting, &shifting.values);
 	largest = largest_id(sources, im->threads);
 	wanted = sources->values ? largest + 1 : 0;
 	space->ids = GW_IDS_DENSE;
@@ -262,13 +254,7 @@ static gw_status keep_values(struct gw_import *im, struct gw_import_space *space
 		numbering->values = NULL;
 		status = gw_builder_own(im->builder, space->values, gw_free);
 	} else {
-		status = gw_numbering_strings(numbering, sources->columns, im->threads, &space->offsets, &space->bytes);
-		if (status == GW_OK)
-			status = gw_builder_own(im->builder, space->offsets, gw_free);
-		if (status == GW_OK)
-			status = gw_builder_own(im->builder, space->bytes, gw_free);
-		else if (space->bytes)
-			gw_free(space->bytes);
+		status = gw_import_numbered_strings(im, numbering, sources->columns, &space->offsets, &space->bytes);
 		if (status == GW_OK)
 			report_encoding(space);
 	}

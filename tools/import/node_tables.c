@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "tools/import/other_formats.h"
-#include "tools/import/words.h"
 
 static void bare_name(const char *at, uint64_t bytes, char out[GW_NAME_MAX + 1])
 {

@@ -86,11 +86,10 @@ static gw_status find_space(const struct gw_import *im, const char *word, const 
 {
 	char types[256] = "";
 	size_t used = 0;
+	*out = gw_import_space_find(im, name);
+	if (*out)
+		return GW_OK;
 	for (uint32_t i = 0; i < im->num_spaces; i++) {
-		if (strcmp(im->spaces[i].name, name) == 0) {
-			*out = &im->spaces[i];
-			return GW_OK;
-		}
 		if (used + strlen(im->spaces[i].name) + 3 < sizeof(types))
 			used += (size_t)snprintf(types + used, sizeof(types) - used, "%s%s", i ? ", " : "",
 						 im->spaces[i].name);
@@ -171,8 +170,6 @@ static gw_status plan_columns(struct gw_import *im, struct gw_import_set *set)
 		if (im->options->words[i].kind != GW_IMPORT_EDGE_COLUMN)
 			continue;
 		status = gw_import_word_split(im->options->words[i].text, 0, &parts);
-		if (status == GW_OK && parts.count != 1)
-			status = gw_fail(GW_INVALID, "write --edge-column as NAME=COLUMN");
 		if (status == GW_OK)
 			status = add_column(set, parts.names[0], parts.value,
 					    gw_import_is_weight(im, (uint32_t)(set - im->sets), parts.names[0]));

@@ -1,7 +1,6 @@
 /* Runs an import from end to end: the steps of tools/import/import.h in order, each timed; then releases everything.
  * */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "core/memory/alloc.h"
 #include "core/system/parallel.h"

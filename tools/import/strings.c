@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/memory/alloc.h"
 #include "tools/import/npz.h"
+#include "tools/import/numbering.h"
 
 #define OFFSETS ".offsets.npy"
 #define BYTES   ".bytes.npy"
@@ -111,5 +113,17 @@ gw_status gw_import_strings_pick(struct gw_import *im, const struct gw_import_st
 		memcpy(bytes + offsets[i], from->bytes + from->offsets[rows[i] - base],
 		       out->offsets[i + 1] - out->offsets[i]);
 	out->bytes = bytes;
+	return status;
+}
+
+gw_status gw_import_numbered_strings(struct gw_import *im, const struct gw_numbering *numbering,
+				     const struct gw_numbering_column *columns, uint64_t **offsets, char **bytes)
+{
+	gw_status status = gw_numbering_strings(numbering, columns, im->threads, offsets, bytes);
+	if (status == GW_OK)
+		status = gw_builder_own(im->builder, *offsets, gw_free);
+	if (status == GW_OK)
+		return gw_builder_own(im->builder, *bytes, gw_free);
+	gw_free(*bytes);
 	return status;
 }

@@ -20,6 +20,12 @@ bool gw_import_names_strings(const char *path);
 gw_status gw_import_strings_read(struct gw_import *im, const char *path, struct gw_import_strings *out);
 
 /* Copies count strings: string i of the result is string rows[i] - base. All of them must exist. */
+/* Those of a numbering of text; the builder owns them. GW_NO_MEMORY. */
+struct gw_numbering;
+struct gw_numbering_column;
+gw_status gw_import_numbered_strings(struct gw_import *im, const struct gw_numbering *numbering,
+				     const struct gw_numbering_column *columns, uint64_t **offsets, char **bytes);
+
 gw_status gw_import_strings_pick(struct gw_import *im, const struct gw_import_strings *from, const uint64_t *rows,
 				 uint64_t base, uint64_t count, struct gw_import_strings *out);
 

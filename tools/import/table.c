@@ -11,7 +11,6 @@
 
 #include "core/memory/alloc.h"
 #include "core/system/parallel.h"
-#include "tools/import/number.h"
 #include "tools/import/table_line.h"
 
 #define CHUNK_BYTES    (1ull << 20)

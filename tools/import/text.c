@@ -241,7 +241,6 @@ gw_status gw_text_open_fd(const char *name, int fd, struct gw_text *out)
 	struct gw_text text = {.name = gw_strdup(name)};
 	if (!text.name)
 		return GW_NO_MEMORY;
-	uint64_t start_ns = gw_now_ns();
 	gw_status status = map_or_read(&text, fd);
 	if (status == GW_OK && starts_with(&text, "\x1f\x8b", 2))
 		status = inflate_text(&text);
@@ -253,7 +252,6 @@ gw_status gw_text_open_fd(const char *name, int fd, struct gw_text *out)
 	}
 	if (!text.data)
 		text.data = ""; /* an empty text still needs a valid pointer */
-	text.open_ns = gw_now_ns() - start_ns;
 	*out = text;
 	return GW_OK;
 }

@@ -13,7 +13,6 @@ struct gw_text {
 	const char *data; /* without a final NUL */
 	uint64_t bytes;
 	uint64_t file_bytes; /* as stored; differs from bytes if the file was inflated */
-	uint64_t open_ns;    /* time to read and inflate; 0 for a mapped file */
 	bool inflated;
 	void *mapping;
 	size_t mapping_bytes;

@@ -87,23 +87,6 @@ gw_status gw_import_plan_times(struct gw_import *im)
 	return status == GW_OK ? GW_OK : gw_context(status, "--time");
 }
 
-static gw_status times_find_set(const struct gw_import *im, const struct gw_import_parts *parts,
-				struct gw_import_set **out)
-{
-	const char *src = parts->count ? parts->names[0] : "_N", *rel = parts->count ? parts->names[1] : "_E";
-	const char *dst = parts->count ? parts->names[2] : "_N";
-	for (uint32_t i = 0; i < im->num_sets; i++) {
-		struct gw_import_set *set = &im->sets[i];
-		if (strcmp(im->spaces[set->src].name, src) == 0 && strcmp(set->rel, rel) == 0 &&
-		    strcmp(im->spaces[set->dst].name, dst) == 0) {
-			*out = set;
-			return GW_OK;
-		}
-	}
-	return gw_fail(GW_NOT_FOUND, "--edge-time: edge type %s:%s:%s does not exist: write SRC:REL:DST=FILE", src, rel,
-		       dst);
-}
-
 static gw_status times_open(struct gw_import *im, const struct gw_import_word *word)
 {
 	struct gw_import_parts parts;
@@ -111,7 +94,7 @@ static gw_status times_open(struct gw_import *im, const struct gw_import_word *w
 	const struct gw_npy_file *array;
 	gw_status status = gw_import_word_split(word->text, 3, &parts);
 	if (status == GW_OK)
-		status = times_find_set(im, &parts, &set);
+		status = gw_context(gw_import_set_of(im, &parts, "SRC:REL:DST=FILE", &set), "--edge-time");
 	if (status == GW_OK && (set->time_column || set->given_times))
 		status = gw_fail(GW_INVALID, "edge type %s has two times", set->rel);
 	if (status == GW_OK)

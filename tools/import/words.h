@@ -16,6 +16,11 @@ struct gw_import_parts {
 /* Splits at most types_max names before the last ':' ... '='. GW_INVALID. */
 gw_status gw_import_word_split(const char *text, uint32_t types_max, struct gw_import_parts *out);
 
+/* The edges of the type that the parts begin with; without a type, of _N:_E:_N. form: how to write the word, for the
+ * error. GW_NOT_FOUND. */
+gw_status gw_import_set_of(const struct gw_import *im, const struct gw_import_parts *parts, const char *form,
+			   struct gw_import_set **out);
+
 /* Makes room for one more element, zeroed. */
 gw_status gw_import_grow(void **elements, uint32_t count, uint32_t *room, size_t bytes);
 

@@ -118,7 +118,7 @@ static const struct gw_option table[] = {
 	 1, GW_OPTION_CALL(partition_take_weight)},
 	{"time", "[SRC:REL:DST:]NAME",
 	 "sort the lists of each edge type with an edge feature NAME by it; of the others, by the feature NAME of the "
-	 "source type's nodes, whose times are then stored beside the edges as NAME.source, 4 or 8 bytes an edge "
+	 "source type's nodes, whose times are then stored for each edge as NAME.source, 4 or 8 bytes an edge "
 	 "(--time NAME.source: in any case); nodes with NAME get an index of it. int64, int32, float64 or float32; may "
 	 "be repeated. Lists that the input has by time stay so in any case",
 	 1, GW_OPTION_CALL(partition_take_time)},

@@ -254,8 +254,8 @@ static void memory_view_end(struct memory_endpoint *endpoint, const struct memor
 		gw_dynamic_region_leave(endpoint->link.service, view->place);
 }
 
-static inline size_t memory_read(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-				 struct gw_buffer *buffer, const struct gw_reads *reads, bool last)
+static size_t memory_read(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
+			  struct gw_buffer *buffer, const struct gw_reads *reads, bool last)
 {
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
 	struct gw_completions *completions = &endpoint->state->completions;
@@ -272,18 +272,6 @@ static inline size_t memory_read(struct gw_endpoint *base, struct gw_read_set *s
 	memory_view_end(endpoint, &view);
 	memory_leave(endpoint, set, status, taken, bytes);
 	return gw_mapped_end(base, completions, set, reads->n, taken, last);
-}
-
-static size_t memory_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-			   struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
-{
-	return memory_read(base, set, region, buffer, &(struct gw_reads){.spans = spans, .n = n}, last);
-}
-
-static size_t memory_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-			    struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
-{
-	return memory_read(base, set, region, buffer, &(struct gw_reads){.gather = gather, .n = n}, last);
 }
 
 static gw_status memory_region_open(struct gw_endpoint *base, uint32_t id, uint32_t generation, void *cookie)
@@ -359,10 +347,14 @@ static gw_status memory_request(struct gw_endpoint *base, uint16_t op, const str
 		return GW_OK;
 	}
 	struct gw_service *service = endpoint->link.service;
-	struct gw_call call = {.op = op, .bytes = bytes, .byte_count = n, .client_uuid = endpoint->client_uuid};
+	struct gw_call call = {.op = op,
+			       .bytes = bytes,
+			       .byte_count = n,
+			       .thread = endpoint->link.thread,
+			       .client_uuid = endpoint->client_uuid};
 	struct memory_request *request = NULL;
 	struct gw_task task;
-	gw_task_begin(&task, service, &call, once, endpoint->link.thread, 0, service->limits.bytes_per_client);
+	gw_task_begin(&task, service, &call, once, 0, service->limits.bytes_per_client);
 	/* Calls of one endpoint are answered in order. */
 	status = endpoint->link.requests ? GW_AGAIN : request_run(endpoint, &task, note);
 	if (status == GW_AGAIN) {
@@ -439,8 +431,8 @@ static const uint8_t *memory_map(struct gw_endpoint *base, const struct gw_regio
 
 static void memory_drain_wakes(const struct memory_state *state)
 {
-	uint64_t ignored;
-	(void)!read(state->wake_fd, &ignored, sizeof(ignored));
+	eventfd_t ignored;
+	eventfd_read(state->wake_fd, &ignored);
 }
 
 /* True: a wake came. */
@@ -509,8 +501,7 @@ static int memory_wait_fd(void *opaque, uint64_t *until_ns)
 
 static void memory_wake(void *opaque)
 {
-	uint64_t one = 1;
-	(void)!write(((struct memory_state *)opaque)->wake_fd, &one, sizeof(one));
+	eventfd_write(((struct memory_state *)opaque)->wake_fd, 1);
 }
 
 const struct gw_transport gw_transport_memory = {
@@ -524,8 +515,7 @@ const struct gw_transport gw_transport_memory = {
 	.close = memory_close,
 	.buffer_register = memory_buffer_register,
 	.buffer_release = memory_buffer_release,
-	.readv = memory_readv,
-	.gather = memory_gather,
+	.read = memory_read,
 	.request = memory_request,
 	.cancel = memory_cancel,
 	.request_cancel = memory_request_cancel,

@@ -11,6 +11,7 @@ struct gw_call {
 	uint16_t op;
 	const uint8_t *bytes; /* valid during one run of the handler */
 	uint32_t byte_count;
+	uint32_t thread;            /* the number of the poll group that runs the handler */
 	const uint8_t *client_uuid; /* 16 bytes */
 	/* TCP: the listener that accepted the client, and the number of the client's connection, from 1. Other
 	 * transports: NULL and 0. */
@@ -42,12 +43,12 @@ uint8_t *gw_reply_data(struct gw_reply *reply, uint32_t *bytes);
 
 /* A handler answers a call: it fills the reply and returns GW_OK, or it fails, and status and error text go to the
  * client. It runs in the poll group's thread, which serves other clients too, so it must neither wait nor work for
- * long. `thread` numbers the poll group.
+ * long.
  *
  * A handler with more work returns GW_AGAIN: the reply is deferred. The thread serves its other clients, then runs the
  * handler again with the same call, reply and gw_reply_work, until the handler returns another status. The handler is
  * not run again after the client's connection ended. So a handler does work that must not be applied twice in its last
  * run, or counts it in gw_reply_progress. Between two runs the call's bytes may move; their content stays. */
-typedef gw_status (*gw_handler)(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
+typedef gw_status (*gw_handler)(void *context, const struct gw_call *call, struct gw_reply *reply);
 
 #endif

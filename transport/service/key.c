@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/files/replace.h"
 #include "core/system/clock.h"
 #include "transport/service/service_backend.h"
 
@@ -42,8 +43,7 @@ static gw_status folder_find(char path[GW_RUNTIME_PATH_MAX], bool make)
 	if (!folder_path(path))
 		return gw_fail(GW_INVALID, "XDG_RUNTIME_DIR is too long");
 	if (make && mkdir(path, 0700) != 0 && errno != EEXIST)
-		return gw_fail_errno(errno == ENOSPC || errno == EDQUOT ? GW_NO_SPACE : GW_IO, errno,
-				     "%s: cannot make the folder of keys; %s", path, OTHERWISE);
+		return gw_fail_errno(GW_IO, errno, "%s: cannot make the folder of keys; %s", path, OTHERWISE);
 	struct stat st;
 	if (lstat(path, &st) != 0) {
 		if (errno == ENOENT)
@@ -123,9 +123,9 @@ void gw_runtime_folder_sweep(int folder, bool (*is_stale)(int folder, const char
 	closedir(list);
 }
 
-static gw_status path_find(char path[GW_RUNTIME_PATH_MAX], uint16_t port, bool make)
+static gw_status path_find(char path[GW_RUNTIME_PATH_MAX], uint16_t port)
 {
-	gw_status status = folder_find(path, make);
+	gw_status status = folder_find(path, false);
 	if (status == GW_OK)
 		sprintf(path + strlen(path), "/key-%u", port);
 	return status;
@@ -187,28 +187,15 @@ static gw_status file_read(const char *path, gw_status (*check)(const char *, co
 	return status;
 }
 
-/* Writes by rename, so that a client never reads half a key. */
 static gw_status key_write(uint16_t port, const uint8_t key[GW_KEY_BYTES])
 {
-	char path[GW_RUNTIME_PATH_MAX], temporary[GW_RUNTIME_PATH_MAX + 32];
-	gw_status status = path_find(path, port, true);
+	char folder[GW_RUNTIME_PATH_MAX], file[32];
+	gw_status status = folder_find(folder, true);
 	if (status != GW_OK)
 		return status;
-	snprintf(temporary, sizeof(temporary), "%s.%ld", path, (long)getpid());
-	unlink(temporary);
-	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return gw_fail_errno(GW_IO, errno, "%s: cannot make the key", temporary);
-	ssize_t n = write(fd, key, GW_KEY_BYTES);
-	int error = n < 0 ? errno : ENOSPC;
-	if (close(fd) != 0 || n != GW_KEY_BYTES)
-		status = gw_fail_errno(error == ENOSPC || error == EDQUOT ? GW_NO_SPACE : GW_IO, error,
-				       "%s: cannot write the key: free space there, or %s", temporary, OTHERWISE);
-	else if (rename(temporary, path) != 0)
-		status = gw_fail_errno(GW_IO, errno, "%s: cannot name the key", path);
-	if (status != GW_OK)
-		unlink(temporary);
-	return status;
+	snprintf(file, sizeof(file), "key-%u", port);
+	status = gw_file_replace(folder, file, key, GW_KEY_BYTES);
+	return status == GW_OK ? GW_OK : gw_advise(status, "free space there, or " OTHERWISE);
 }
 
 gw_status gw_key_make(uint16_t port, uint8_t key[GW_KEY_BYTES])
@@ -241,7 +228,7 @@ gw_status gw_key_find(uint16_t port, uint8_t key[GW_KEY_BYTES])
 {
 	char path[GW_RUNTIME_PATH_MAX];
 	uint32_t bytes;
-	gw_status status = path_find(path, port, false);
+	gw_status status = path_find(path, port);
 	return status != GW_OK ? status : file_read(path, check_own, key, GW_KEY_BYTES, GW_KEY_BYTES, &bytes);
 }
 
@@ -257,7 +244,7 @@ char *gw_key_place(uint16_t port, char path[GW_RUNTIME_PATH_MAX])
 void gw_key_remove(uint16_t port)
 {
 	char path[GW_RUNTIME_PATH_MAX];
-	if (path_find(path, port, false) == GW_OK)
+	if (path_find(path, port) == GW_OK)
 		unlink(path);
 }
 

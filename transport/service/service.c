@@ -180,8 +180,7 @@ void gw_service_left(struct gw_service *service, uint64_t connection, uint32_t t
 		upgrade->left(upgrade->context, connection, thread);
 }
 
-gw_status gw_service_apply(struct gw_service *service, const struct gw_call *call, struct gw_reply *reply,
-			   uint32_t thread)
+gw_status gw_service_apply(struct gw_service *service, const struct gw_call *call, struct gw_reply *reply)
 {
 	const struct gw_service_upgrade *upgrade = atomic_load(&service->upgrade);
 	switch (call->op) { /* equal numbers would not compile */
@@ -189,8 +188,7 @@ gw_status gw_service_apply(struct gw_service *service, const struct gw_call *cal
 	case GW_OP_KEYS:
 		if (!upgrade)
 			return gw_fail(GW_UNSUPPORTED, "this server offers no RDMA");
-		return (call->op == GW_OP_UPGRADE ? upgrade->ask : upgrade->keys)(upgrade->context, call, reply,
-										  thread);
+		return (call->op == GW_OP_UPGRADE ? upgrade->ask : upgrade->keys)(upgrade->context, call, reply);
 	case GW_OP_GOODBYE:
 		gw_replay_goodbye(service->replay_cache, call->client_uuid);
 		return GW_OK;
@@ -199,5 +197,5 @@ gw_status gw_service_apply(struct gw_service *service, const struct gw_call *cal
 	}
 	if (call->op >= GW_OPS_MAX || !service->handlers[call->op].call)
 		return gw_fail(GW_UNSUPPORTED, "this server has no operation %u", call->op);
-	return service->handlers[call->op].call(service->handlers[call->op].context, call, reply, thread);
+	return service->handlers[call->op].call(service->handlers[call->op].context, call, reply);
 }

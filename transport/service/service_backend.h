@@ -150,8 +150,7 @@ void gw_service_disconnect(struct gw_service *service);
 void gw_service_left(struct gw_service *service, uint64_t connection, uint32_t thread);
 
 /* Runs the handler of a call once. The answer is in the reply, or the error is the status and gw_last_error(). */
-gw_status gw_service_apply(struct gw_service *service, const struct gw_call *call, struct gw_reply *reply,
-			   uint32_t thread);
+gw_status gw_service_apply(struct gw_service *service, const struct gw_call *call, struct gw_reply *reply);
 
 /* --- service_dynamic.c --- */
 /* References a dynamic region: its memory stays until gw_dynamic_region_leave. NULL: GW_NOT_FOUND. */

@@ -12,7 +12,6 @@
  * Threads that serve take no lock in enter and pin. Fails on too many regions, on memory that is not a multiple of
  * complete rows, and if memory runs out.
  */
-#include <string.h>
 
 #include "core/errors/log.h"
 #include "core/memory/alloc.h"

@@ -5,9 +5,9 @@
 #include "transport/service/replay_cache.h"
 
 void gw_task_begin(struct gw_task *task, struct gw_service *service, const struct gw_call *call,
-		   const struct gw_once *once, uint32_t thread, uint32_t headroom, uint64_t bytes_max)
+		   const struct gw_once *once, uint32_t headroom, uint64_t bytes_max)
 {
-	*task = (struct gw_task){.service = service, .call = *call, .thread = thread, .open = true};
+	*task = (struct gw_task){.service = service, .call = *call, .open = true};
 	if (once)
 		task->once = *once;
 	gw_reply_begin(&task->reply, service, headroom, bytes_max);
@@ -30,7 +30,7 @@ static gw_status apply_or_replay(struct gw_task *task)
 			return status;
 		}
 	}
-	gw_status status = gw_service_apply(task->service, &task->call, &task->reply, task->thread);
+	gw_status status = gw_service_apply(task->service, &task->call, &task->reply);
 	if (status != GW_AGAIN) {
 		gw_replay_keep(replay_cache, task->replay, status, &task->reply);
 		task->replay = NULL;
@@ -48,9 +48,8 @@ uint64_t gw_task_pause_ns(const struct gw_task *task)
 gw_status gw_task_run(struct gw_task *task)
 {
 	task->reply.waits = false;
-	gw_status status = task->once.sequence
-				   ? apply_or_replay(task)
-				   : gw_service_apply(task->service, &task->call, &task->reply, task->thread);
+	gw_status status = task->once.sequence ? apply_or_replay(task)
+					       : gw_service_apply(task->service, &task->call, &task->reply);
 	if (status == GW_AGAIN) {
 		gw_count(&task->service->counts.deferred, 1);
 		return status;

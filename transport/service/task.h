@@ -26,15 +26,14 @@ struct gw_task {
 	struct gw_service *service;
 	struct gw_call call; /* the backend owns call.bytes, and sets the pointer before each run */
 	struct gw_once once; /* sequence 0: the call may run twice */
-	uint32_t thread;
-	bool open; /* counted in calls_open */
+	bool open;           /* counted in calls_open */
 	struct gw_replay_entry *replay;
 	struct gw_reply reply;
 };
 
 /* once: NULL or sequence 0: the call may run twice. headroom, bytes_max: the reply's. */
 void gw_task_begin(struct gw_task *task, struct gw_service *service, const struct gw_call *call,
-		   const struct gw_once *once, uint32_t thread, uint32_t headroom, uint64_t bytes_max);
+		   const struct gw_once *once, uint32_t headroom, uint64_t bytes_max);
 /* GW_OK: the answer is in the reply. GW_AGAIN: run the task again later. Else: the answer is the status and the text in
  * gw_last_error(). A repeat of a numbered call is answered from the replay cache. */
 gw_status gw_task_run(struct gw_task *task);

@@ -73,8 +73,8 @@ static bool shm_begin(struct gw_endpoint *base, const struct tcp_copies *copies,
 	return status == GW_OK;
 }
 
-static inline size_t shm_read(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-			      struct gw_buffer *buffer, const struct gw_reads *reads, bool last)
+static size_t shm_read(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
+		       struct gw_buffer *buffer, const struct gw_reads *reads, bool last)
 {
 	size_t taken = 0;
 	uint64_t bytes;
@@ -89,18 +89,6 @@ static inline size_t shm_read(struct gw_endpoint *base, struct gw_read_set *set,
 	if (status != GW_OK)
 		gw_read_set_fail(set, status);
 	return gw_mapped_end(base, copies.completions, set, reads->n, taken, last);
-}
-
-static size_t shm_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-			struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
-{
-	return shm_read(base, set, region, buffer, &(struct gw_reads){.spans = spans, .n = n}, last);
-}
-
-static size_t shm_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-			 struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
-{
-	return shm_read(base, set, region, buffer, &(struct gw_reads){.gather = gather, .n = n}, last);
 }
 
 static const uint8_t *shm_map(struct gw_endpoint *base, const struct gw_region *region)
@@ -136,8 +124,7 @@ const struct gw_transport gw_transport_shm = {
 	.close = gw_tcp_close,
 	.buffer_register = gw_tcp_buffer_register,
 	.buffer_release = gw_tcp_buffer_release,
-	.readv = shm_readv,
-	.gather = shm_gather,
+	.read = shm_read,
 	.request = gw_tcp_request,
 	.cancel = gw_tcp_cancel,
 	.request_cancel = gw_tcp_request_cancel,

@@ -298,13 +298,15 @@ static void verbs_client_run(struct verbs_client *client)
 static void verbs_client_answer(struct verbs_client *client, const struct verbs_message *message, const uint8_t *bytes)
 {
 	struct gw_service *service = client->cm_listener->listener->base.service;
-	struct gw_call call = {
-		.op = message->op, .bytes = bytes, .byte_count = message->total, .client_uuid = client->client_uuid};
+	struct gw_call call = {.op = message->op,
+			       .bytes = bytes,
+			       .byte_count = message->total,
+			       .thread = client->cm_listener->number,
+			       .client_uuid = client->client_uuid};
 	uint64_t held = client->stream.pages.bytes + message->total, limit = service->limits.bytes_per_client;
 	client->calling = true;
 	client->reply_tag = message->tag;
-	gw_task_begin(&client->task, service, &call, &message->once, client->cm_listener->number, 0,
-		      limit > held ? limit - held : 0);
+	gw_task_begin(&client->task, service, &call, &message->once, 0, limit > held ? limit - held : 0);
 	verbs_client_run(client);
 }
 

@@ -8,7 +8,7 @@
  * (ibv_get_async_event(3)), and the reader acknowledges the event after marking. librdmacm opens a device once for the
  * whole process, so events of other libraries' queue pairs arrive here too. They match no queue pair of ours.
  */
-#include <unistd.h>
+#include <sys/eventfd.h>
 
 #include "core/errors/log.h"
 #include "core/memory/list.h"
@@ -17,8 +17,7 @@
 
 static void async_wake(struct verbs_loop *loop)
 {
-	uint64_t one = 1;
-	(void)!write(loop->wake_fd, &one, sizeof(one));
+	eventfd_write(loop->wake_fd, 1);
 }
 
 /* Marks the queue pair; false: it was marked already. A device may repeat an event for every completion that it

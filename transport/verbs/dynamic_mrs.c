@@ -13,7 +13,6 @@
  * If a region cannot be registered (the locked-memory limit, no thread, no memory), it is published all the same.
  * Clients that ask for its keys get GW_UNSUPPORTED, and request rows instead.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "core/memory/alloc.h"

@@ -255,13 +255,8 @@ gw_status gw_verbs_region_open(struct gw_endpoint *base, uint32_t id, uint32_t g
 	struct verbs_endpoint *endpoint = (struct verbs_endpoint *)base;
 	struct verbs_opening *opening, **end = &endpoint->openings;
 	gw_status known = endpoint_dynamic_known(endpoint, id, generation);
-	if (known != GW_AGAIN) {
-		struct gw_note *note;
-		gw_status made = gw_note_create(cookie, &note);
-		if (!made)
-			gw_completions_post(&endpoint->loop->completions, note, known);
-		return made;
-	}
+	if (known != GW_AGAIN)
+		return gw_completions_answer(&endpoint->loop->completions, cookie, known);
 	if (endpoint->opening_count == ENDPOINT_OPENINGS_MAX) {
 		endpoint->room_wanted = true;
 		return gw_fail(GW_AGAIN, "%u regions are being opened", endpoint->opening_count);

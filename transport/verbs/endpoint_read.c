@@ -411,22 +411,11 @@ static bool read_begin(struct verbs_endpoint *endpoint, struct gw_read_set *set,
 
 static size_t read_end(struct verbs_endpoint *endpoint, struct gw_read_set *set, size_t n, size_t taken, bool last)
 {
-	if (set->status) {
-		taken = n;
-		if (set->frames_open)
-			gw_verbs_set_drop(endpoint, set);
-	}
-	struct gw_read_set_private *private = gw_read_set_private(set);
-	private->accepted |= taken || n == 0;
+	if (set->status && set->frames_open)
+		gw_verbs_set_drop(endpoint, set);
+	taken = gw_read_set_end(&endpoint->loop->completions, set, n, taken, last);
 	if (taken < n)
 		endpoint->room_wanted = true;
-	if (!private->accepted) {
-		gw_read_set_forget(set);
-		return 0;
-	}
-	if (last && taken == n)
-		set->last_accepted = true;
-	gw_read_set_settle(&endpoint->loop->completions, set);
 	return taken;
 }
 
@@ -459,8 +448,8 @@ static struct verbs_frame *frame_begin(struct verbs_endpoint *endpoint, struct g
 	return frame;
 }
 
-static size_t read_call(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-			struct gw_buffer *buffer, const struct gw_reads *reads, bool last)
+size_t gw_verbs_read(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
+		     struct gw_buffer *buffer, const struct gw_reads *reads, bool last)
 {
 	struct verbs_endpoint *endpoint = (struct verbs_endpoint *)base;
 	struct read_source source = {0};
@@ -488,18 +477,6 @@ static size_t read_call(struct gw_endpoint *base, struct gw_read_set *set, const
 	}
 	gw_verbs_reads_pump(endpoint);
 	return read_end(endpoint, set, n, taken, last);
-}
-
-size_t gw_verbs_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-		       struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
-{
-	return read_call(base, set, region, buffer, &(struct gw_reads){.gather = gather, .n = n}, last);
-}
-
-size_t gw_verbs_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-		      struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
-{
-	return read_call(base, set, region, buffer, &(struct gw_reads){.spans = spans, .n = n}, last);
 }
 
 void gw_verbs_cancel(struct gw_endpoint *base, struct gw_read_set *set)

@@ -164,14 +164,10 @@ gw_status gw_verbs_request(struct gw_endpoint *base, uint16_t op, const struct g
 	struct gw_note *note;
 	if (n > GW_REQUEST_BYTES_MAX)
 		return gw_fail(GW_LIMIT, "a request of %u bytes; %u are possible", n, GW_REQUEST_BYTES_MAX);
-	if (endpoint->phase != ENDPOINT_OPENED) {
-		gw_status made = gw_note_create(cookie, &note);
-		if (!made)
-			gw_completions_post(
-				&endpoint->loop->completions, note,
-				gw_fail(GW_PEER_LOST, "%s is not connected", gw_verbs_name(endpoint, text)));
-		return made;
-	}
+	if (endpoint->phase != ENDPOINT_OPENED)
+		return gw_completions_answer(
+			&endpoint->loop->completions, cookie,
+			gw_fail(GW_PEER_LOST, "%s is not connected", gw_verbs_name(endpoint, text)));
 	if (verbs_requests_open(endpoint) >= endpoint->requests_max ||
 	    (endpoint->unsent_bytes && n > ENDPOINT_SEND_BYTES - endpoint->unsent_bytes)) {
 		endpoint->room_wanted = true;

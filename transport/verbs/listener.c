@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -118,8 +119,7 @@ void gw_verbs_take_orders(struct verbs_loop *loop)
 static void listener_close_loop(struct verbs_loop *loop)
 {
 	uint32_t token = atomic_fetch_add(&loop->close_asked, 1) + 1;
-	uint64_t one = 1;
-	(void)!write(loop->wake_fd, &one, sizeof(one));
+	eventfd_write(loop->wake_fd, 1);
 	while ((int32_t)(atomic_load(&loop->close_done) - token) < 0) {
 		bool expected = false;
 		if (atomic_compare_exchange_strong(&loop->owned, &expected, true)) {
@@ -226,17 +226,17 @@ static gw_status verbs_listener_notify(const struct verbs_cm_listener *cm_listen
 	return GW_OK;
 }
 
-static gw_status answer_question(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status answer_question(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
 	struct verbs_listener *listener = context;
 	struct handshake_question question;
 	struct verbs_client *client;
-	if (call->listener != listener->tcp || thread >= listener->cm_listener_count)
+	if (call->listener != listener->tcp || call->thread >= listener->cm_listener_count)
 		return gw_fail(GW_UNSUPPORTED, "this port of the server offers no RDMA");
 	gw_status status = gw_handshake_question(call->bytes, call->byte_count, &question);
 	if (status != GW_OK)
 		return status;
-	struct verbs_cm_listener *cm_listener = &listener->cm_listeners[thread];
+	struct verbs_cm_listener *cm_listener = &listener->cm_listeners[call->thread];
 	gw_verbs_possess(cm_listener->loop);
 	rails_look(cm_listener);
 	if (atomic_load(&listener->stopped) || !cm_listener->id)
@@ -252,10 +252,9 @@ static gw_status answer_question(void *context, const struct gw_call *call, stru
 	return status;
 }
 
-static gw_status answer_keys(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status answer_keys(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
 	struct verbs_listener *listener = context;
-	(void)thread;
 	if (call->listener != listener->tcp)
 		return gw_fail(GW_UNSUPPORTED, "this port of the server offers no RDMA");
 	return gw_verbs_dynamic_mrs_notify(listener, call, reply);

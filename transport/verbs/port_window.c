@@ -13,7 +13,6 @@
  * sleeps: not for every read. The price is that the sum of bytes in flight is only near the window. Beyond window /
  * SHARE_MIN readers the sum grows with their number.
  */
-#include "core/errors/log.h"
 #include "transport/verbs/verbs.h"
 
 #define WINDOW_US  1000u

@@ -6,7 +6,6 @@
  * The memory is registered for remote reads only, in a protection domain that contains nothing else: no key of it
  * permits a write. Fails where no address belongs to a device, and at the locked-memory limit, which the error names.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <netdb.h>

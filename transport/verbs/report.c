@@ -38,7 +38,6 @@ static void ask_port(struct ibv_context *context, uint32_t number, struct gw_ver
 	report->known = true;
 	report->active_mtu = mtu_bytes(port.active_mtu);
 	report->max_mtu = mtu_bytes(port.max_mtu);
-	report->message_bytes_max = port.max_msg_sz;
 }
 
 static int ask_device(struct ibv_context *context, struct gw_verbs_report *report)

@@ -25,8 +25,7 @@ struct gw_verbs_report {
 	struct gw_verbs_port_report {
 		bool known;
 		uint32_t active_mtu, max_mtu; /* payload bytes of a packet */
-		uint64_t message_bytes_max;
-	} ports[GW_VERBS_REPORT_PORTS_MAX]; /* ports[n - 1] is port n */
+	} ports[GW_VERBS_REPORT_PORTS_MAX];   /* ports[n - 1] is port n */
 };
 
 /* Opens and closes each device. GW_UNSUPPORTED: this host lacks the libraries, or its kernel has no RDMA. A host

@@ -182,7 +182,7 @@ static void verbs_look(struct verbs_loop *loop, uint64_t timeout_ns, bool *woken
 	int n = gw_epoll_wait(loop->epoll_fd, events, EVENTS_MAX, timeout_ns);
 	for (int i = 0; i < n; i++) {
 		int fd = events[i].data.fd;
-		uint64_t ignored;
+		eventfd_t ignored;
 		if (fd == loop->wake_fd) {
 			(void)!read(fd, &ignored, sizeof(ignored));
 			*woken = true;
@@ -216,7 +216,7 @@ static bool pollers_poll(struct verbs_loop *loop)
 /* Before a sleep on its descriptor, the TCP part must pass its sends and receives to the kernel. */
 static void control_arm(struct verbs_loop *loop)
 {
-	uint64_t ignored = GW_NO_DEADLINE;
+	eventfd_t ignored = GW_NO_DEADLINE;
 	for (int i = 0; loop->control && i < CONTROL_TURNS; i++) {
 		if (gw_transport_tcp.wait_fd(loop->control, &ignored) >= 0)
 			return;
@@ -309,8 +309,7 @@ static int verbs_wait_fd(void *state, uint64_t *until_ns)
 
 static void verbs_wake(void *state)
 {
-	uint64_t one = 1;
-	(void)!write(((struct verbs_loop *)state)->wake_fd, &one, sizeof(one));
+	eventfd_write(((struct verbs_loop *)state)->wake_fd, 1);
 }
 
 const struct gw_transport gw_transport_verbs = {
@@ -325,8 +324,7 @@ const struct gw_transport gw_transport_verbs = {
 	.close = gw_verbs_close,
 	.buffer_register = verbs_buffer_register,
 	.buffer_release = verbs_buffer_release,
-	.readv = gw_verbs_readv,
-	.gather = gw_verbs_gather,
+	.read = gw_verbs_read,
 	.request = gw_verbs_request,
 	.cancel = gw_verbs_cancel,
 	.request_cancel = gw_verbs_request_cancel,

@@ -39,84 +39,98 @@ def _first(wrong: np.ndarray) -> int | None:
     return int(found[0]) if len(found) else None
 
 
-def _moment(what: str, value: Any, at: str) -> Any:
-    """A date or duration of Python or pandas as NumPy's. With a time zone, a date is that of UTC."""
-    for name in ("to_datetime64", "to_timedelta64"):
-        if hasattr(value, name):
-            return getattr(value, name)()
-    if isinstance(value, datetime.datetime):
-        utc = value if value.tzinfo is None else value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
-        return np.datetime64(utc, "us")
-    if isinstance(value, datetime.date):
-        return np.datetime64(value, "D")
-    if isinstance(value, datetime.timedelta):
-        return np.timedelta64(value, "us")
-    if isinstance(value, (np.datetime64, np.timedelta64)):
-        return value
-    if type(value).__name__ in ("NAType", "NoneType"):
-        raise checks.invalid(f"{what}{at}: a value is missing")
-    raise TypeError(f"{what} are numbers or dates: {value!r:.60}{at} is neither")
+class _Argument:
+    """Values as the caller gave them. what: the argument's name; form: what its values are."""
 
+    def __init__(self, what: str, form: str):
+        self.what, self.form = what, form
 
-def _items(what: str, items: Sequence[Any]) -> np.ndarray:
-    """A list's elements as an array of one type. Raises TypeError for bools and texts; ValueError for integers that the
-    array would not hold."""
-    plain = [one.item() if hasattr(one, "detach") or (getattr(one, "ndim", None) == 0 and isinstance(one, np.ndarray))
-             else one for one in items]
-    kinds = set(map(type, plain))
-    if not kinds <= {int, float}:
-        for at, one in enumerate(plain):
-            if checks.is_bool(one) or isinstance(one, (str, bytes, complex)):
-                raise TypeError(f"{what} are numbers or dates: {one!r:.60} at position {at} is neither")
-        if not all(isinstance(one, (int, float, np.integer, np.floating)) for one in plain):
-            moments = [_moment(what, one, f" at position {at}") for at, one in enumerate(plain)]
-            if len({one.dtype.kind for one in moments}) > 1:
-                raise TypeError(f"{what} are dates or durations, not both")
-            array = np.array(moments)
-            wrong = _first(np.array([not (np.isnat(one) or found.astype(one.dtype) == one)
-                                     for one, found in zip(moments, array)]))
-            if wrong is not None:
-                raise checks.invalid(f"{what}: {moments[wrong]} at position {wrong} is too large beside the others")
-            return array
-    array = np.asarray(plain) if plain else np.empty(0, np.int64)
-    if array.dtype.kind == "f":
-        for at, one in enumerate(plain):
+    def no(self, value: str) -> TypeError:
+        return TypeError(f"{self.what}: {self.form}, not {value}")
+
+    def _moment(self, value: Any, at: int) -> Any:
+        """A date or duration of Python or pandas as NumPy's. With a time zone, a date is that of UTC."""
+        for name in ("to_datetime64", "to_timedelta64"):
+            if hasattr(value, name):
+                return getattr(value, name)()
+        if isinstance(value, datetime.datetime):
+            utc = value if value.tzinfo is None else value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+            return np.datetime64(utc, "us")
+        if isinstance(value, datetime.date):
+            return np.datetime64(value, "D")
+        if isinstance(value, datetime.timedelta):
+            return np.timedelta64(value, "us")
+        if isinstance(value, (np.datetime64, np.timedelta64)):
+            return value
+        if type(value).__name__ in ("NAType", "NoneType"):
+            raise checks.invalid(f"{self.what}: the value at position {at} is missing")
+        raise self.no(f"{value!r:.60} at position {at}")
+
+    def _moments(self, items: Sequence[Any]) -> np.ndarray:
+        moments = [self._moment(one, at) for at, one in enumerate(items)]
+        if len({one.dtype.kind for one in moments}) > 1:
+            raise TypeError(f"{self.what}: dates or durations, not both")
+        array = np.array(moments)
+        at = _first(np.array([not (np.isnat(one) or found.astype(one.dtype) == one)
+                              for one, found in zip(moments, array)]))
+        if at is not None:
+            raise checks.invalid(f"{self.what}: {moments[at]} at position {at} is too large beside the others")
+        return array
+
+    def _items(self, items: Sequence[Any]) -> np.ndarray:
+        """A list's elements as an array of one type, which holds them exactly."""
+        items = [one.item() if hasattr(one, "detach") or (isinstance(one, np.ndarray) and not one.ndim) else one
+                 for one in items]
+        kinds = set(map(type, items))
+        if not kinds <= {int, float}:
+            for at, one in enumerate(items):
+                if checks.is_bool(one) or isinstance(one, (str, bytes, complex)):
+                    raise self.no(f"{one!r:.60} at position {at}")
+            if not all(isinstance(one, (int, float, np.integer, np.floating)) for one in items):
+                return self._moments(items)
+        whole = [issubclass(kind, (int, np.integer)) for kind in kinds]
+        if all(whole):
+            for at, one in enumerate(items):
+                if not _FIRST <= one <= _LAST:
+                    raise checks.invalid(f"{self.what}: {one} at position {at} is no int64")
+            return np.array(items, np.int64)
+        array = np.array(items, np.float64)
+        for at, one in enumerate(items if any(whole) else ()):
             if isinstance(one, (int, np.integer)) and int(array[at]) != int(one):
-                raise checks.invalid(f"{what}: {one} at position {at} is not exact beside fractions")
-    elif array.dtype.kind == "O":
-        at = next(at for at, one in enumerate(plain) if not _FIRST <= one <= _LAST)
-        raise checks.invalid(f"{what}: {plain[at]} at position {at} is no int64")
-    return array
+                raise checks.invalid(f"{self.what}: {one} at position {at} is not exact beside fractions")
+        return array
 
-
-def _plain(what: str, given: Times) -> np.ndarray:
-    """An array of signed or unsigned integers, floats, dates or durations, without a missing value."""
-    if hasattr(given, "detach"):
-        given = given.detach().cpu()
-        given = (given.double() if given.is_floating_point() else given).numpy()
-    array = _items(what, given) if isinstance(given, (list, tuple)) else np.asarray(given)
-    if array.dtype.kind == "O":
-        array = _items(what, array.ravel().tolist()).reshape(array.shape)
-    if array.dtype.kind not in "iufmM" or (array.dtype.kind == "f" and array.dtype.itemsize > 8):
-        raise TypeError(f"{what} are numbers or dates, not {array.dtype.name}")
-    if array.ndim > 1:
-        raise checks.invalid(f"{what} have one dimension, not {array.ndim}")
-    if array.dtype.kind in "fmM":
-        at = _first(np.isnan(array) if array.dtype.kind == "f" else np.isnat(array))
+    def array(self, given: Times) -> np.ndarray:
+        """An array of integers, floats, dates or durations, of one dimension or none, without a missing value."""
+        if hasattr(given, "detach"):
+            given = given.detach().cpu()
+            given = (given.double() if given.is_floating_point() else given).numpy()
+        if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+            raise checks.invalid(f"{self.what}: a masked array has places without a value")
+        array = self._items(given) if isinstance(given, (list, tuple)) else np.asarray(given)
+        if array.dtype.kind == "O":
+            array = self._items(array.ravel().tolist()).reshape(array.shape)
+        if array.dtype.kind not in "iufmM" or (array.dtype.kind == "f" and array.dtype.itemsize > 8):
+            raise self.no("texts" if array.dtype.kind in "US" else array.dtype.name)
+        if array.ndim > 1:
+            raise checks.invalid(f"{self.what}: one dimension, not {array.ndim}")
+        wrong, word = np.zeros(array.shape, np.bool_), "NaN"
+        if array.dtype.kind == "f":
+            wrong = np.isnan(array)
+        elif array.dtype.kind in "mM":
+            wrong, word = np.isnat(array), "NaT"
+        elif array.dtype.kind == "u":
+            wrong, word = array > np.uint64(_LAST), "above int64"
+        at = _first(wrong)
         if at is not None:
-            word = "NaN" if array.dtype.kind == "f" else "NaT"
-            raise checks.invalid(f"{what}: the value{_place(array, at)} is {word}")
-    if array.dtype.kind == "u":
-        at = _first(array > np.uint64(_LAST))
-        if at is not None:
-            raise checks.invalid(f"{what}: {array.ravel()[at]}{_place(array, at)} is above int64")
-    return array
+            raise checks.invalid(f"{self.what}: the value{_place(array, at)} is {word}")
+        return array
 
 
 def _in_unit(what: str, array: np.ndarray, unit: str | None) -> np.ndarray:
     """Dates or durations as int64 numbers of a unit."""
     if unit is None:
-        raise checks.invalid(f"{what} are dates, and the times of the graph have no unit: give plain numbers")
+        raise checks.invalid(f"{what}: not all times of the graph have a unit: give plain numbers")
     name, count = np.datetime_data(array.dtype)
     if name in ("Y", "M"):  # as dates only, which are exact days
         if array.dtype.kind == "m":
@@ -150,9 +164,10 @@ def numbers(what: str, given: Times, count: int | None, unit: str | None = None)
         dimension.
     unit: of UNITS, the unit of the column that they are compared with; None: it has none, and dates are refused.
     """
-    array = _plain(what, given)
+    argument = _Argument(what, "numbers or dates")
+    array = argument.array(given)
     if array.dtype.kind == "m":
-        raise TypeError(f"{what} are numbers or dates, not durations")
+        raise argument.no("durations")
     return _of_length(what, _in_unit(what, array, unit) if array.dtype.kind == "M" else array, count)
 
 
@@ -182,9 +197,10 @@ def begins(what: str, given: Times, until: np.ndarray, unit: str | None = None) 
 
     given: a number or duration, 0 or more, for all or for each. Beside whole times it is a whole number, or infinite.
     """
-    array = _plain(what, given)
+    argument = _Argument(what, "a number or a duration")
+    array = argument.array(given)
     if array.dtype.kind == "M":
-        raise TypeError(f"{what} is a number or a duration, not a date")
+        raise argument.no("a date")
     width = _of_length(what, _in_unit(what, array, unit) if array.dtype.kind == "m" else array, len(until))
     at = _first(width < 0)
     if at is not None:

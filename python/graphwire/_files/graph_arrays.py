@@ -26,6 +26,7 @@ class Arrays:
     edges: {edge type: (sources, destinations)}, int64 [edges] each.
     node_features: {(node type, name): [nodes, …]}. edge_features: {(edge type, name): [edges, …]}.
     left_out: {attribute: why}, for attributes of the user's graph that are not among the features.
+    unplaced: names of features that are taken for those of nodes, and whose rows may be those of edges.
     """
 
     def __init__(self) -> None:
@@ -37,6 +38,7 @@ class Arrays:
         self.node_features: dict[tuple[str, str], np.ndarray] = {}
         self.edge_features: dict[tuple[Canonical, str], np.ndarray] = {}
         self.left_out: dict[str, str] = {}
+        self.unplaced: set[str] = set()
 
     def add_edges(self, etype: Canonical, src: Any, dst: Any, floats: bool = False) -> None:
         """floats: ids may be whole numbers among floats, as in tables."""

@@ -34,6 +34,7 @@ from graphwire._files import rows as _rows
 from graphwire._files.chunks import Chunked
 from graphwire._files.graph_arrays import Arrays
 from graphwire._files.graphs import arrays_of
+from graphwire._files.pyg_data import unplaced
 from graphwire._files.tables import Tables
 
 _log = logging.getLogger("graphwire")
@@ -209,8 +210,17 @@ def _completed(graph: Any, node_features: Mapping[Any, Any] | None, edge_feature
     for ntype in arrays.numbered.intersection(nodes):
         raise ValueError(f"node_features: ids of {ntype} are text, so its nodes have no order for rows: number the "
                          "nodes, or pass a graph of NetworkX")
-    arrays.add_columns(nodes, _typed(edge_features, next(iter(arrays.edges))))
+    edges = _typed(edge_features, next(iter(arrays.edges)))
+    arrays.add_columns(nodes, edges)
+    arrays.unplaced.difference_update(*nodes.values(), *edges.values())
     return arrays
+
+
+def _check_times(named: Sequence[str], arrays: Arrays) -> None:
+    """Raises ValueError for a time of which the graph does not say whether it is of nodes or of edges."""
+    for name in (one.rpartition(":")[2] for one in named):
+        if name in arrays.unplaced:
+            raise ValueError(f"time: {unplaced(name)}")
 
 
 def _classes(given: Any, arrays: Arrays | None) -> dict[str, np.ndarray]:
@@ -292,7 +302,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         graph of files, a name may be a column, as for `graphwire import --weight`.
     time: names of times, which are features of numbers (int64, int32, float64 or float32), [edges] or [nodes]. The
         lists of each edge type that has the edge feature NAME are sorted by it; those of the others by the feature NAME
-        of the source type's nodes, whose times are then stored beside the edges, 4 or 8 bytes an edge ("NAME.source":
+        of the source type's nodes, whose times parts then store for each edge, 4 or 8 bytes an edge ("NAME.source":
         in any case). Nodes with the feature get an index of it. "SRC:REL:DST:NAME" means one edge type. Edges of equal
         time stay in the order of their sources.
     progress: a bar of tqdm, if it is installed. None: on a terminal and in a notebook; True: always; False: never.
@@ -324,6 +334,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         raise TypeError("node_features, edge_features and num_nodes belong to arrays, and this graph is in files")
     if not is_files:
         arrays = _completed(graph, node_features, edge_features, num_nodes)
+        _check_times([time] if isinstance(time, str) else time, arrays)
     classes = _classes(balance_nodes, arrays)
     out = Path(out)
     if out.is_dir() and not any(out.iterdir()):

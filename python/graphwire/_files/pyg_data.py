@@ -92,6 +92,15 @@ class _Attribute:
     def is_of_edges_by_name(self) -> bool:
         return "edge" in self.name
 
+    def place(self, nodes: int, edges: int) -> Optional[str]:
+        """Whose rows an attribute of Data has: "nodes", "edges"; None: neither's. With as many edges as nodes, PyG goes
+        by the name. "either": the name says nothing, and PyG takes the rows for those of nodes."""
+        if self.rows not in (nodes, edges):
+            return None
+        if nodes != edges or self.is_of_edges_by_name:
+            return "edges" if self.rows == edges else "nodes"
+        return "nodes" if self.name in _OF_NODES or "node" in self.name else "either"
+
     def array(self, what: str) -> np.ndarray:
         """The rows as an array. Raises TypeError and ValueError."""
         if _is_sparse(self.value):
@@ -147,8 +156,11 @@ class _Features:
     def leave_out(self, name: str, of: str, why: str) -> None:
         self._arrays.left_out[f"{name} of {of}"] = why
 
-    def of_nodes(self, one: _Attribute, ntype: str) -> None:
+    def of_nodes(self, one: _Attribute, ntype: str, guessed: bool = False) -> None:
+        """guessed: the rows may be those of edges."""
         for name, rows in self._columns(one, ntype):
+            if guessed:
+                self._arrays.unplaced.add(name)
             if _rows.is_text(rows) and rows.ndim != 1:
                 self.leave_out(name, ntype, f"it has texts of shape {list(rows.shape)}: a node has one text")
                 continue
@@ -185,13 +197,13 @@ class _Features:
 
 def _add_homogeneous(features: _Features, data: Any, store: Any, nodes: int, edges: int, matrix: Optional[str]) -> None:
     for one in _attributes(data, store, matrix):
-        of_nodes, of_edges = one.rows == nodes, one.rows == edges
+        place = one.place(nodes, edges)
         if one.name in _SEEDS:
             features.leave_out(one.name, "the data", "a loader takes it as an argument")
-        elif of_edges and (one.is_of_edges_by_name or not of_nodes):
+        elif place == "edges":
             features.of_edges(one, HOMOGENEOUS)
-        elif of_nodes:
-            features.of_nodes(one, HOMOGENEOUS[0])
+        elif place is not None:
+            features.of_nodes(one, HOMOGENEOUS[0], place == "either")
         else:
             features.leave_out(one.name, "the data", f"{one.shown()} has no row for each of {nodes} nodes or {edges} "
                                                      "edges")
@@ -258,6 +270,27 @@ def _of_hetero_data(data: Any, num_nodes: Any) -> Arrays:
     for one in _attributes(data, data.stores[0]):  # those of the graph
         features.leave_out(one.name, "the data", f"{one.shown()} belongs to no type")
     return arrays
+
+
+def times_are_of_nodes(data: Any, name: str) -> bool:
+    """Whether an attribute of Data with a time in each row has rows of nodes; else they are those of edges. Raises
+    ValueError for an attribute that does not exist or has other rows, and if the data does not say whose they are."""
+    store = data._store
+    if store.get(name) is None:
+        raise ValueError(f"{name!r} is an attribute neither of nodes nor of edges")
+    nodes, edges = int(data.num_nodes or 0), int(data.num_edges)
+    place = _Attribute(data, store, name).place(nodes, edges)
+    if place is None:
+        raise ValueError(f"{name!r} has a row neither for each of {nodes} nodes nor for each of {edges} edges")
+    if place == "either":
+        raise ValueError(unplaced(name))
+    return place == "nodes"
+
+
+def unplaced(name: str) -> str:
+    """The text of an error about times of which the data does not say whose they are."""
+    return (f"the data has as many edges as nodes, and does not say whether {name!r} has the times of nodes or of "
+            f"edges: call it node_{name} or edge_{name}, or use HeteroData")
 
 
 def of_pyg(data: Any, num_nodes: Any = None) -> Arrays:

@@ -1,8 +1,8 @@
 """Converts rows that users hold, of NumPy, torch, pandas, polars, Arrow or lists, to NumPy arrays for files.
 
 Numbers keep their type. bfloat16, which NumPy lacks, becomes two bytes without a type ("V2"); the program reads these
-as bfloat16. Times keep their unit (datetime64 of days, s, ms, us or ns). Text becomes an array of objects (str or bytes). Missing values and masked rows are errors: an array
-without them would look complete.
+as bfloat16. Times keep their unit (datetime64 of days, s, ms, us or ns). Text becomes an array of objects (str or
+bytes). Missing values and masked rows are errors: an array without them would look complete.
 """
 
 from __future__ import annotations

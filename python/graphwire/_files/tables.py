@@ -223,12 +223,12 @@ def from_tables(edges: Any, nodes: Any = None, *, id: Any = None, src: Any = Non
     id: the column of ids of the node tables, a name or {node type: name}; default: a column named id, node_id or as its
         type. src, dst: the columns of the ends of edges, a name or {edge type: name}; default: known names such as src
         and dst, or the only two columns.
-    features: columns of numbers, of times, or of lists of numbers of one length, in their own type: [column, …] or {feature:
-        column, or columns that are joined}. labels: a column, which becomes the feature "label": integers become int64,
-        also those that are written as floats; text becomes categories. masks: columns of bools, 0 and 1; or of the
-        words train, val, test, which become train_mask, val_mask and test_mask. text: columns of text, for nodes.
-        categories: columns of text or integers, which become numbers in the order of the sorted values. Each is for all
-        tables that have the columns, or {type: …}.
+    features: columns of numbers, of times, or of lists of numbers of one length, in their own type: [column, …] or
+        {feature: column, or columns that are joined}. labels: a column, which becomes the feature "label": integers
+        become int64, also those that are written as floats; text becomes categories. masks: columns of bools, 0 and 1;
+        or of the words train, val, test, which become train_mask, val_mask and test_mask. text: columns of text, for
+        nodes. categories: columns of text or integers, which become numbers in the order of the sorted values. Each is
+        for all tables that have the columns, or {type: …}.
     header: whether the first line of each file of text names the columns. None: the first line of nodes does, and that
         of edges if it has known names of ends or a name that these arguments give, or if it has no numbers and the
         lines below have; a line that may be either is an error. Columns without a header are named "1", "2", ….

@@ -17,7 +17,7 @@ InvalidError: an edge type is named twice; or there is no time, and another argu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Union
 
 from graphwire._base import checks
@@ -38,6 +38,11 @@ def listed(graph: OpenedGraph) -> Iterator[tuple[Any, str]]:
     while (tensor := lib.gw_tensor_at(client.pointer, number)) != ffi.NULL:
         yield tensor, unescaped(text(tensor.name))
         number += 1
+
+
+def unit_of(tensor: Any) -> str | None:
+    """The unit of a gw_tensor of times; None: plain numbers."""
+    return None if tensor.unit == ffi.NULL else text(tensor.unit)
 
 
 def edge_features(graph: OpenedGraph) -> dict[int, list[str]]:
@@ -134,7 +139,8 @@ class Rules:
     """The rules of all edge types. pointer: a gw_edge_rule for each type, or NULL if all are sampled uniformly.
 
     weights, times, ends: {edge type's number: the name that its rule has}. columns: {edge type's number: gw_tensor} of
-    the times. name: the name of times as it was given, if it was the same for all types. The object owns the memory.
+    the times. unit: that of all times and ends; None: not all have one. name: the name of times as it was given, if
+    it was the same for all types. The object owns the memory.
 
     only: the number of an edge type; then a name must be one of this type, and `pointer` has its rule alone.
     what: names other than those of the arguments, for errors, {argument: name}.
@@ -147,10 +153,13 @@ class Rules:
         self.pick = checks.choice(words["pick"], pick, PICKS)
         self.weights = self._found(graph, weight, words["weight"], _Weights, only)[0]
         self.times, self.columns = self._found(graph, time, words["time"], _Times, only)
-        self.ends = self._found(graph, end, words["end"], _Times, only)[0]
+        self.ends, end_columns = self._found(graph, end, words["end"], _Times, only)
         given = {name for name in (time.values() if isinstance(time, Mapping) else [time]) if name is not None}
         self.name = given.pop() if len(given) == 1 else None
         self.what = words["time"]
+        self.unit: str | None = None
+        self._units: dict[str | None, str] = {}  # {unit: the first of its columns}
+        self.compare_with(graph, [*self.columns.values(), *end_columns.values()])
         if not self.times:
             for name, value in (("end", end), ("pick", None if self.pick == "uniform" else pick)):
                 self.needs_time(words[name], value)
@@ -175,10 +184,18 @@ class Rules:
         if value is not None and not self.times:
             raise checks.invalid(f"{what} needs {self.what}=, the times of edges")
 
-    @property
-    def unit(self) -> str | None:
-        """The unit of the columns of times, one of times.UNITS; None: plain numbers."""
-        return None
+    def compare_with(self, graph: OpenedGraph, tensors: Iterable[Any]) -> None:
+        """Times of seeds are compared with these gw_tensors too: sets the unit. Raises InvalidError for several units.
+        """
+        for tensor in tensors:
+            types = graph.etypes if tensor.of_edges else graph.ntypes
+            self._units.setdefault(unit_of(tensor), f"{types[tensor.type]} has {unescaped(text(tensor.name))!r}")
+        known = {unit: said for unit, said in self._units.items() if unit is not None}
+        if len(known) > 1:
+            (unit, one), (other_unit, other) = list(known.items())[:2]
+            raise checks.invalid(f"{self.what}: {one} in {unit}, and {other} in {other_unit}: name times of one unit, "
+                                 "because a seed has one time")
+        self.unit = next(iter(known)) if known and None not in self._units else None
 
     def _char(self, name: str) -> Any:
         return self._texts.setdefault(name, ffi.new("char[]", c_name("name", name)))

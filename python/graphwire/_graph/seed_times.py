@@ -11,7 +11,7 @@ such feature.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
@@ -20,26 +20,30 @@ from graphwire._base import checks, times
 from graphwire._base.native import NotFoundError
 from graphwire._base.opened import OpenedGraph
 from graphwire._base.times import Times
-from graphwire._graph.rules import SOURCE, Rules, listed
+from graphwire._graph.rules import SOURCE, Rules, listed, unit_of
 
 
-def by_list(given: Any, names: Sequence[str], keys: Sequence[Any], what: str, several: bool) -> list[Any]:
-    """The part of an argument for each list of seeds. names: the lists' types; keys: a number for each key of a dict;
-    several: the seeds are given by type. One number holds for all lists. Raises InvalidError for a type that has none.
-    """
+def by_list(given: Any, names: Sequence[str], name_of: Callable[[Any], str], what: str, several: bool) -> list[Any]:
+    """The part of an argument for each list of seeds. names: the lists' types; name_of: the type of a key; several: the
+    seeds are given by type. One number holds for all lists. Raises InvalidError for a type that has none."""
     if not isinstance(given, Mapping):
         if several and given is not None and np.ndim(given):
             raise checks.invalid(f"{what}: the seeds are given by type: give {{type: {what}}}")
         return [given] * len(names)
     if not several:
         raise TypeError(f"{what}: the seeds are of one type, and are given without it: give {what} without a type")
-    other = [names_of for names_of in keys if names_of not in names]
+    found = {}
+    for key, value in given.items():
+        try:
+            found[name_of(key)] = value
+        except NotFoundError as error:
+            raise NotFoundError(error.status, f"{what}: {error}") from None
+    other = found.keys() - set(names)
     if other:
-        raise checks.invalid(f"{what}: {other[0]} has no seeds")
-    found = dict(zip(keys, given.values()))
-    for name in names:
-        if found.get(name) is None:
-            raise checks.invalid(f"{what}: {name} has seeds, and no {what}")
+        raise checks.invalid(f"{what}: {min(other)} has no seeds")
+    lacking = [name for name in names if found.get(name) is None]
+    if lacking:
+        raise checks.invalid(f"{what}: {lacking[0]} has seeds, and no {what}")
     return [found[name] for name in names]
 
 
@@ -48,15 +52,16 @@ class SeedTimes:
     edges are not drawn by time. real: they are float64; else int64. strict: a seed sees the edges before its time."""
 
     def __init__(self, rules: Rules, counts: Sequence[int], given: Sequence[Times], windows: Sequence[Times],
-                 strict: bool = False):
+                 strict: bool = False, for_negatives: bool = False):
+        """for_negatives: negatives need times, also if edges are not drawn by time."""
         self.strict = checks.flag("strict", strict)
-        for name, value in (("times", given), ("window", windows)):
-            rules.needs_time(name, None if all(one is None for one in value) else value)
+        for name, some in (("times", () if for_negatives else given), ("window", windows)):
+            rules.needs_time(name, None if all(one is None for one in some) else some)
         rules.needs_time("strict", self.strict or None)
         self.real = False
         self.until: list[np.ndarray] = []
         self.begin: list[np.ndarray] | None = None
-        if not rules.times:
+        if not (rules.times or for_negatives):
             return
         until = [times.numbers("times", one, count, rules.unit) for one, count in zip(given, counts)]
         self.real = any(one.dtype.kind == "f" for one in until if len(one))
@@ -90,4 +95,19 @@ def own_times(graph: OpenedGraph, rules: Rules, of_edges: bool, kinds: Sequence[
                     "the times of edges have several names")
             raise NotFoundError("GW_NOT_FOUND", f"times: {said}: give times, one for each seed")
         asked.append((tensor, slice(None) if some is None else some))
-    return _arrays.gather_all(graph._opened(), asked, None)
+    found = _arrays.gather_all(graph._opened(), asked, None)
+    units = [unit_of(tensor) for tensor, _ in asked]
+    return [rows.view(f"datetime64[{unit}]") if None not in (unit, rules.unit) and rows.dtype == np.int64 else rows
+            for rows, unit in zip(found, units)]
+
+
+def node_time(graph: OpenedGraph, rules: Rules, ntype: int) -> str:
+    """The node feature that says from when the nodes of a type exist: that of the name of the edges' times. Raises
+    InvalidError for a type that has none."""
+    name = None if rules.name is None else rules.name.removesuffix(SOURCE)
+    if not any(not tensor.of_edges and tensor.type == ntype and one == name for tensor, one in listed(graph)):
+        said = (f"{graph.ntypes[ntype]} has no feature {name!r}" if name is not None else
+                "the times of edges have several names")
+        raise checks.invalid(f"negatives: {said}, so that it is not known which nodes exist at a time: give "
+                             "exist_time, the name of such a node feature, or False for all nodes")
+    return str(name)

@@ -336,10 +336,11 @@ class Batch:
         The result also has n_id, e_id, batch_size, num_sampled_nodes and num_sampled_edges. A batch of an EdgeLoader
         gives edge_label_index, input_id and, if it has negatives, negative_index: [seeds, negatives], rows of nodes.
         e_id and an EdgeLoader's input_id are the graph's ids of edges; graphwire.EdgeIds translates them to original
-        ids.
+        ids. A disjoint batch gives `batch` of every node type, which is `groups`. A batch by time gives seed_time of
+        the seeds' node types, or edge_label_time of their edge types.
 
         Raises ValueError, which names the features, if two features of a type would have the same name (in Data, two
-        features of any type), or if a name is PyG's own (edge_index, num_nodes, …).
+        features of any type), or if a name is PyG's own (edge_index, num_nodes, …; in a disjoint batch, also batch).
         """
         return Batch._converter(self, attributes)
 

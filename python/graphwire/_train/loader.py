@@ -432,6 +432,20 @@ class NodeLoader(Loader):
         a node whose edges all have weight 0 gets none. Without replacement, the draws of a node follow each other: each
         is in proportion to the weights of the edges that remain. Fanout -1 gives all edges of positive weight. Other
         edge types, and None: all edges are equally likely.
+    time: draw edges by their times. The name of a feature, or {edge type: name}. It means the type's edge feature of
+        this name, else that of the edges' sources, if the parts store it (`partition --time NAME`). A seed sees the
+        edges up to its own time, at every hop. Types without the feature: all edges are equally likely.
+    times: the times of the seeds: [seeds], in their order; {type: …}, if the seeds are given by type; or one for all.
+        Integers or floats, in the unit of the edges' times, or dates (datetime64, Timestamp), which are converted
+        exactly or refused. None: the seeds have the feature `time` themselves.
+    window: a seed sees only the edges from its time - window on, both ends included: a number or a duration, 0 or more,
+        for all seeds or for each. Times of floats are subtracted as float64.
+    pick: "uniform", or "last": the edges with the latest times, as many as the fanout. Of equal times, those that are
+        later in the list (docs/FORMAT.md) come first.
+    strict: a seed sees the edges before its time; else those at its time too.
+    end: the name of a feature as for `time`: from that time on, an edge is not valid any more.
+    disjoint: every seed has a tree of its own, which shares no node with those of other seeds, and equal seeds get
+        independent draws (Batch.groups). Batches by time are always disjoint.
     frontier: the nodes for which a hop samples neighbours. "all": all nodes of the batch so far, as the layers of a
         model over blocks need them. "new": the nodes that the hop before has added, as PyTorch Geometric does. Each
         node then has its neighbours sampled once, and the batch is one subgraph (Batch.to_pyg) instead of blocks for
@@ -447,8 +461,9 @@ class NodeLoader(Loader):
 
     Raises OutOfRangeError for a seed that is not a node; InvalidError for invalid fanouts and numbers, and for too few
     seeds for one step; NotFoundError if a type or a feature does not exist; GraphwireError (GW_UNSUPPORTED) for a
-    weight that is not one number for each edge; TypeError for seeds, fanouts and numbers of
-    a wrong type; ValueError for other options, and for a share of Graph.split that would be divided again.
+    weight or a time that is not one number for each edge, and for both of one edge type; TypeError for seeds, fanouts,
+    times and numbers of a wrong type; ValueError for times that are missing (NaN, NaT), too large, not exact or too
+    many, for other options, and for a share of Graph.split that would be divided again.
 
     A loop raises ValueError if the ranks divide different seeds, or do not all begin it; every rank gets the error
     within 30 s. A batch raises PeerError or DeadlineError if a server does not answer. A UserWarning reports that ranks
@@ -480,7 +495,7 @@ class EdgeLoader(Loader):
 
     seeds: ids of edges (integers, or a mask of all edges of etype); None: every edge. For several edge types,
         {edge type: ids, or None}: all types are ordered together, so a batch may have no seeds of some types. Each
-        option from `negatives` to `reverse_ids` is then one value for all types, or {edge type: value}.
+        option from `negatives` to `exist_end` is then one value for all types, or {edge type: value}.
     etype: the seeds' edge type; may be left out if the graph has only one.
     negatives: the number of negatives for each edge. A negative is the edge with one end drawn again, uniformly from
         the nodes of the end's type.
@@ -494,11 +509,18 @@ class EdgeLoader(Loader):
     reverse_ids: [edges of etype], ids of edges of reverse_etype. These edges are excluded as the reverses, instead of
         all edges between the swapped ends. Edge reverse_ids[i] must lead from edge i's destination to its source.
         reverse_etype may be left out if the graph has one edge type.
+    exist_time: a node feature of the drawn end's type: the negatives of an edge are drawn uniformly from the nodes that
+        exist at its time, those whose feature is not later, also with `strict`. None: with `time`, the node feature of
+        that name, which the type must have; without `time`, and with negative_ids, all nodes. False: all nodes. The
+        graph needs an index (`partition --time NAME`).
+    exist_end: a node feature, from which time on a node does not exist any more.
     ends: seeds by their ends: (sources, destinations), or an array [2, n], of the graph's ids of nodes; or {edge type:
         such}. The seeds need not be edges of the graph, as validation links are not. `seeds`, and those of a batch, are
         then places in `ends`, 0 to n - 1. Such seeds have no labels, and only "ends", "reverse" and reverse_etype can
         exclude edges. Graph.ids_of gives the graph's ids of original ids.
     labels: names of features of the seed edges, or {edge type: names}.
+    times: one for each edge, the time of its ends and of its negatives. None: the edges have the feature `time`
+        themselves. With `ends`, times are needed. With exist_time, seeds may have times without `time`.
 
     The other arguments are NodeLoader's. Edge i of a batch leads from row src_rows[i] of its source type to row
     dst_rows[i] of its destination type.
@@ -517,7 +539,9 @@ class EdgeLoader(Loader):
                  no_true_edges: bool | Mapping[Etype, bool] = False,
                  exclude: Sequence[str] | Mapping[Etype, Sequence[str]] = (),
                  reverse_etype: Etype | Mapping[Etype, Etype] | None = None,
-                 reverse_ids: Ids | Mapping[Etype, Ids] | None = None, ends: Any = None, features: Names = None,
+                 reverse_ids: Ids | Mapping[Etype, Ids] | None = None,
+                 exist_time: str | bool | Mapping[Etype, Any] | None = None,
+                 exist_end: str | Mapping[Etype, Any] | None = None, ends: Any = None, features: Names = None,
                  labels: Names = None, edge_features: Names = None, replace: bool = False, weight: Weight = None,
                  time: Time = None, times: Times = None, window: Times = None, pick: str = "uniform",
                  strict: bool = False, end: Time = None, disjoint: bool = False, frontier: str = "all",
@@ -526,7 +550,8 @@ class EdgeLoader(Loader):
                  last: str | None = None, depth: int = 4, device: Any = None):
         edges = EdgeSeeds(graph, seeds, etype, negatives=negatives, negative_end=negative_end,
                           negative_ids=negative_ids, no_true_edges=no_true_edges, exclude=exclude,
-                          reverse_etype=reverse_etype, reverse_ids=reverse_ids, ends=ends)
+                          reverse_etype=reverse_etype, reverse_ids=reverse_ids, exist_time=exist_time,
+                          exist_end=exist_end, ends=ends)
         spec = Spec(graph, fanouts, nodes=None, features=features, labels=labels, edge_features=edge_features,
                     replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
                     frontier=frontier, index_dtype=index_dtype, edges=edges, held_out=held_out)
@@ -545,7 +570,7 @@ def sample(graph: Graph, seeds: Seeds, fanouts: Fanouts, *, seed: int = 0, strea
     seed, stream and seeds together determine the sampling.
 
     Raises OutOfRangeError for a seed that is not a node; InvalidError for invalid fanouts; NotFoundError if a type or a
-    feature does not exist; GraphwireError (GW_UNSUPPORTED) for a weight that is not one number for each edge;
+    feature does not exist; GraphwireError (GW_UNSUPPORTED) for a weight or a time that is not one number for each edge;
     ValueError and TypeError for other arguments; PeerError or DeadlineError if a server does not answer.
     """
     client = graph._opened()

@@ -18,12 +18,12 @@ import numpy as np
 from graphwire._base import arrays as _arrays
 from graphwire._base import checks
 from graphwire._base.arrays import Ids
-from graphwire._base.native import ResourceError, ffi, lib, owned
+from graphwire._base.native import ResourceError, c_name, ffi, lib, owned
 from graphwire._base.opened import Etype
 from graphwire._graph.graph import Graph
 from graphwire._graph.held_out import pair_of
-from graphwire._graph.rules import Rules
-from graphwire._graph.seed_times import SeedTimes, by_list, own_times
+from graphwire._graph.rules import Rules, listed
+from graphwire._graph.seed_times import SeedTimes, by_list, node_time, own_times
 
 Seeds = Union[Ids, Mapping[Any, Union[Ids, None]], None]  # ids, or {type: ids}
 _EXCLUDE = {"edges": "GW_EXCLUDE_EDGES", "ends": "GW_EXCLUDE_ENDS", "reverse": "GW_EXCLUDE_REVERSE"}
@@ -61,14 +61,20 @@ class _Lists:
             for kind, ids in zip(self.types, self.ids)])
 
 
+    def _for_negatives(self, graph: Graph, rules: Rules) -> bool:
+        """Whether negatives need times."""
+        return False
+
     def take_times(self, graph: Graph, rules: Rules, times: Any, window: Any, strict: bool) -> SeedTimes:
         """Sets the times of the lists; this object keeps the arrays. NodeLoader documents the arguments."""
+        for_negatives = self._for_negatives(graph, rules)
+        if for_negatives and not rules.times and times is None:
+            raise checks.invalid("exist_time needs times=, one for each seed")
         types, number = (graph.etypes, graph.etype_number) if self.of_edges else (graph.ntypes, graph.ntype_number)
         names = [types[kind] for kind in self.types]
 
         def of_lists(given: Any, what: str) -> list[Any]:
-            keys = [types[number(kind)] for kind in given] if isinstance(given, Mapping) else []
-            return by_list(given, names, keys, what, self.several)
+            return by_list(given, names, lambda kind: types[number(kind)], what, self.several)
 
         every = of_lists(times, "times")
         if self.empty and times is None:
@@ -78,7 +84,7 @@ class _Lists:
                 raise checks.invalid(f"times: {types[min(self.pairs)]} has seeds by their ends, which have no feature: "
                                      "give times, one for each seed")
             every = own_times(graph, rules, self.of_edges, self.types, self.ids)
-        self.times = SeedTimes(rules, self.counts, every, of_lists(window, "window"), strict)
+        self.times = SeedTimes(rules, self.counts, every, of_lists(window, "window"), strict, for_negatives)
         for place in range(len(self.types) if self.times.until else 0):
             self.times.put(self.lists[place], place)
             self.lists[place].count = self.counts[place]
@@ -124,6 +130,8 @@ class EdgeSeeds(_Lists):
         super().__init__(given, graph.etype_number, counts, False)
         self.of_rank = _of_rank(graph, given)
         by_type = {name: self._by_type(graph, name, option) for name, option in options.items()}
+        self._exist = list(zip(by_type.pop("exist_time"), by_type.pop("exist_end")))
+        self._texts: list[Any] = []
         self._kept: list[np.ndarray] = []
         self.pointer = ffi.new("struct gw_edge_seeds[]", len(self.types))
         for place, kind in enumerate(self.types):
@@ -132,6 +140,24 @@ class EdgeSeeds(_Lists):
                 self._fill(graph, self.pointer[place], **{name: option[place] for name, option in by_type.items()})
             if kind in pairs:
                 self._take(self.pointer[place], pairs[kind], graph.etypes[kind])
+
+    def _for_negatives(self, graph: Graph, rules: Rules) -> bool:
+        """Sets which nodes are negatives: those that exist at the times of the edges."""
+        found = False
+        for out, (time, end) in zip(self.pointer[0:len(self.types)], self._exist):
+            ntype = graph._ends[out.etype][out.negatives == lib.GW_NEGATIVES_DST]
+            if time is None and rules.times and out.negatives_each and out.negative_ids == ffi.NULL:
+                time = node_time(graph, rules, ntype)
+            if checks.is_bool(time) and time:
+                raise TypeError("exist_time: the name of a node feature, or False, not True")
+            for field, name in (("exist_time", None if checks.is_bool(time) else time), ("exist_end", end)):
+                if name is not None:
+                    self._texts.append(ffi.new("char[]", c_name(field, name)))
+                    setattr(out, field, self._texts[-1])
+                    rules.compare_with(graph, [tensor for tensor, one in listed(graph) if not tensor.of_edges
+                                               and tensor.type == ntype and one == name])
+                    found = True
+        return found
 
     @staticmethod
     def _pairs(graph: Graph, given: Mapping[Any, Any], ends: Any) -> dict[int, tuple[np.ndarray, ...]]:

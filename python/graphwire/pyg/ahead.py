@@ -14,8 +14,9 @@ import inspect
 import os
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch.utils.data import DataLoader
 from torch_geometric.sampler.base import SubgraphType
@@ -38,11 +39,20 @@ from graphwire.pyg.sampler import NeighborSampler
 from graphwire.pyg.sources import Source, store_of
 
 DEPTH = 3  # batches under way behind the next one: four in all, as graphwire.NodeLoader has by default
-Asked = tuple[dict[str, torch.Tensor], tuple[Any, ...]]  # the graph's ids of seeds by type; the output's metadata
 # Arguments that torch's DataLoader and PyG's loaders use for worker processes, and the values that ask for nothing.
 _OF_WORKERS = {"num_workers": (0,), "persistent_workers": (False,), "prefetch_factor": (None,),
                "worker_init_fn": (None,), "multiprocessing_context": (None,), "timeout": (0,), "in_order": (True,),
                "share_memory": (False,), "is_sorted": (False,)}
+
+
+class Asked(NamedTuple):
+    """The seeds of a batch. seeds: the graph's ids by type; times: theirs, or None. metadata: that of the output.
+    slots: the place of the link that each seed belongs to, type after type; None: that of the seed."""
+
+    seeds: dict[str, torch.Tensor]
+    metadata: tuple[Any, ...]
+    times: dict[str, torch.Tensor] | None = None
+    slots: np.ndarray | None = None
 
 
 def without_effect(given: Mapping[str, Any]) -> None:
@@ -55,13 +65,13 @@ def without_effect(given: Mapping[str, Any]) -> None:
 
 
 class _Started:
-    """A batch under way: its rows, what is drawn, and the metadata of its output. copied: the call that copies the rows
-    to pinned memory. pid: the process that has started it."""
+    """A batch under way: its rows, what is drawn, and what it was asked for. copied: the call that copies the rows to
+    pinned memory. pid: the process that has started it."""
 
-    __slots__ = ("copied", "draws", "fetched", "metadata", "pid")
+    __slots__ = ("asked", "copied", "draws", "fetched", "pid")
 
-    def __init__(self, fetched: Fetched, draws: Draws, metadata: tuple[Any, ...]):
-        self.fetched, self.draws, self.metadata, self.pid = fetched, draws, metadata, os.getpid()
+    def __init__(self, fetched: Fetched, draws: Draws, asked: Asked):
+        self.fetched, self.draws, self.asked, self.pid = fetched, draws, asked, os.getpid()
         self.copied: Call | None = None
 
     def wait(self) -> Fetched:
@@ -174,13 +184,15 @@ class _Ahead(Loop):
 class SamplesAhead(DataLoader):
     """A DataLoader whose batches the library's threads sample.
 
-    A subclass sets _source, _sampler, _typed, transform and transform_sampler_output, defines _asked and _add_seeds,
-    and calls _begin. _sampler: what is drawn; its num_neighbors can be set at any time.
+    A subclass sets _source, _sampler, _typed, _times, transform and transform_sampler_output, defines _asked and
+    _add_seeds, and calls _begin. _sampler: what is drawn; its num_neighbors can be set at any time. _times: of all
+    seeds, int64 or float64; None: draws need none.
     """
 
     _source: Source
     _sampler: NeighborSampler
     _typed: bool
+    _times: torch.Tensor | None
     filter_per_worker: Any
     data: Any
     transform: Any
@@ -219,29 +231,33 @@ class SamplesAhead(DataLoader):
             self._spec = graph._opened(), draws, Spec(
                 graph, draws.hops, nodes=nodes, features=rows.node_features(), labels=None,
                 edge_features=rows.edge_features(), replace=draws.replace, index_dtype="int64", weight=draws.weight,
-                frontier="new", held_out=self._sampler.held_out, for_pyg=True)
+                time=draws.rules, pick=draws.pick, disjoint=draws.disjoint, frontier="new",
+                held_out=self._sampler.held_out, for_pyg=True)
+            self._spec[2].pointer.real_times = self._times is not None and self._times.is_floating_point()
         return self._spec
 
     def _submit(self, index: Any, seed: int, number: int, generator: torch.Generator) -> _Started:
         """Starts the sampling of a batch. index: the places of its seeds. seed, number: determine the draws."""
         client, draws, spec = self._there()
         index = torch.from_numpy(ids_array(index, self._places, "index"))
-        seeds, metadata = self._asked(index.view(-1), generator)
-        lists, lease = ffi.new("struct gw_seeds[]", len(seeds)), Lease(client)
-        for one, (ntype, ids) in zip(lists, seeds.items()):
+        asked = self._asked(index.view(-1), generator)
+        lists, lease = ffi.new("struct gw_seeds[]", len(asked.seeds)), Lease(client)
+        for one, (ntype, ids) in zip(lists, asked.seeds.items()):
             one.type, one.ids, one.count = self._numbers[ntype], pointer(ids), len(ids)
+            if asked.times is not None:
+                one.times = pointer(asked.times[ntype])
         check(lib.gw_sample_lists_start(client.pointer, spec.pointer, seed, number, lists, len(lists), lease.cell,
                                         lease.ticket))
-        return _Started(Fetched(lease, spec), draws, metadata)
+        return _Started(Fetched(lease, spec), draws, asked)
 
     def _sampled(self, started: _Started) -> Output:
         """Waits for a batch. Returns its SamplerOutput, which has the Sampled as `_sampled`."""
         found = Sampled(started.wait(), self._source.ids)
-        out = started.draws.counted(found.output(self._typed))
+        out = started.draws.counted(found.output(self._typed, started.asked.slots))
         for etype in self._source.hidden:
             for name in ("row", "col", "edge", "num_sampled_edges"):
                 getattr(out, name).pop(etype)
-        out.metadata, out._sampled = started.metadata, found
+        out.metadata, out._sampled = started.asked.metadata, found
         return out.to_bidirectional() if self._sampler.subgraph_type == SubgraphType.bidirectional else out
 
     def _finished(self, started: _Started) -> Any:
@@ -275,6 +291,11 @@ class SamplesAhead(DataLoader):
                 values = stores.setdefault(kind, {})
                 if ids is not None and own not in store_of(data, kind):  # to_bidirectional drops ids of types
                     values[own] = ids
+        if out.batch is not None:
+            for kind, batch in (out.batch if typed else {None: out.batch}).items():
+                stores.setdefault(kind, {})["batch"] = batch
+        elif self._source.in_memory and not typed:
+            data.batch = None  # removes that of the data, as in PyG
         for called in ("num_sampled_nodes", "num_sampled_edges"):
             counts = getattr(out, called)
             for kind, some in ((counts or {}) if typed else {None: counts}).items():
@@ -284,10 +305,6 @@ class SamplesAhead(DataLoader):
                     stores.setdefault(kind, {})[called] = some
         for kind, values in stores.items():
             fill(store_of(data, kind), values)
-        if typed:
-            data.set_value_dict("batch", out.batch)
-        elif out.batch is not None or self._source.in_memory:  # None removes that of the data, as in PyG
-            data.batch = out.batch
         if out.orig_row is not None and out.orig_col is not None:
             for kind in out.orig_row if typed else (None,):
                 row, col = (out.orig_row[kind], out.orig_col[kind]) if typed else (out.orig_row, out.orig_col)

@@ -38,6 +38,8 @@ def to_pyg(batch: Batch, attributes: Attributes | None = None) -> Union[Data, He
     for ntype, counts in found.num_nodes.items():
         store = data.get_node_store(ntype) if hetero else data
         fill(store, {"num_nodes": sum(counts), "n_id": found.nodes(ntype), "num_sampled_nodes": counts})
+        if batch.groups is not None:
+            names.own(store, "batch", found.node_rows(ntype, batch.groups[ntype]))
         for name, rows in batch.features.get(ntype, {}).items():
             names.put(store, "features", name, found.node_rows(ntype, rows))
     for etype, ends in found.ends.items():
@@ -68,13 +70,16 @@ def _add_seeds(data: Any, batch: Batch, seed_rows: Mapping[str, Any], hetero: bo
     for ntype, rows in seed_rows.items():
         store = data[ntype] if hetero else data
         store.batch_size = len(rows)
+        if batch.seed_times is not None:
+            names.own(store, "seed_time", torch.as_tensor(batch.seed_times[ntype] if several else batch.seed_times))
         for name, labels in (batch.labels[ntype] if several else batch.labels).items():
             names.put(store, "labels", name, torch.as_tensor(labels))
 
 
 def _add_links(data: Any, batch: Batch, hetero: bool, names: Names) -> None:
     """Adds the ends of seed edges under LinkLoader's names. The ends' rows are the same in the batch and in Data."""
-    parts: tuple[Any, ...] = (batch.seeds, batch.src_rows, batch.dst_rows, batch.negative_rows, batch.labels)
+    parts: tuple[Any, ...] = (batch.seeds, batch.src_rows, batch.dst_rows, batch.negative_rows, batch.labels,
+                              batch.seed_times)
     if batch.edge_type is not None:
         parts = tuple({batch.edge_type: part} for part in parts)
     for etype in parts[0]:
@@ -83,6 +88,8 @@ def _add_links(data: Any, batch: Batch, hetero: bool, names: Names) -> None:
         store.input_id, store.edge_label_index = torch.as_tensor(ids), stacked(src, dst)
         if negatives.shape[1]:
             store.negative_index = torch.as_tensor(negatives)
+        if batch.seed_times is not None:
+            names.own(store, "edge_label_time", torch.as_tensor(parts[5][etype]))
         for name, labels in parts[4].get(etype, {}).items():
             names.put(store, "labels", name, torch.as_tensor(labels))
 

@@ -20,7 +20,7 @@ ORIGINAL = "orig_id"
 NODES, EDGES = lib.GW_AT_INPUTS, lib.GW_AT_EDGES
 COPIED_MAX = 16  # bytes of a row of nodes that is copied
 _NOTHING = ffi.new("int64_t *")
-_INT64 = np.dtype(np.int64)
+_INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
 _SAMPLED = Records("struct gw_sampled_edges", "count", "src", "ids")
 
 
@@ -59,6 +59,15 @@ class Fetched:
         mini, count = self.lease.minibatch, len(self.spec.form.ntypes)
         return [torch.from_numpy(self._view(ids, length, _INT64).copy()) for ids, length in zip(
             addresses(mini.nodes, count), ffi.unpack(mini.node_counts, count))]
+
+    def groups(self, slots: np.ndarray | None = None) -> list[torch.Tensor] | None:
+        """The group of each node of each type, int64; with slots, slots[group]. None: the batch is not disjoint."""
+        mini, count = self.lease.minibatch, len(self.spec.form.ntypes)
+        if mini.groups == ffi.NULL:
+            return None
+        groups = [self._view(numbers, length, _UINT32) for numbers, length in zip(
+            addresses(mini.groups, count), ffi.unpack(mini.node_counts, count))]
+        return [torch.from_numpy(some.astype(np.int64) if slots is None else slots[some]) for some in groups]
 
     def edges(self, wanted: list[bool]) -> list[tuple[torch.Tensor, torch.Tensor | None]]:
         """For each edge type the rows of its edges' ends, [2, edges], the seeds' hop first, and the graph's ids of the

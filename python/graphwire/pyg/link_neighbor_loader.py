@@ -16,13 +16,14 @@ from torch_geometric.sampler.base import SubgraphType
 from graphwire._base.keywords import keywords
 from graphwire._graph.rules import Weight
 from graphwire.pyg.ahead import Asked, SamplesAhead, without_effect
-from graphwire.pyg.draws import Counts
-from graphwire.pyg.links import Links, Negatives, as_seeds, labels_with_negatives
+from graphwire.pyg.draws import Counts, check_together
+from graphwire.pyg.links import Apart, Links, Negatives, Shared, labels_with_negatives, repeated
 from graphwire.pyg.loaders import Loops
 from graphwire.pyg.options import refuse
-from graphwire.pyg.rows import selected, stacked
+from graphwire.pyg.rows import selected, stacked, taken
 from graphwire.pyg.sampler import NeighborSampler, own_sampler
 from graphwire.pyg.sources import Source
+from graphwire.pyg.times import SeedTimes
 
 
 def _negatives(asked: Any, ratio: float | None, edge_label: Any) -> NegativeSampling | None:
@@ -62,7 +63,12 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
 
     The other arguments, the batches and the errors are NeighborLoader's. Batches also have edge_label_index and
     edge_label; with "triplet" src_index, dst_pos_index and dst_neg_index instead. Each end of a batch's links and
-    negatives is a seed, once, in the order of the graph's ids. edge_label_time is refused.
+    negatives is a seed, once, in the order of the graph's ids; in disjoint batches each is a seed of its own, in the
+    order of PyG: the sources, those of negatives behind them, then the destinations likewise. batch is then the place
+    of the link, and of the link that a negative belongs to.
+
+    edge_label_time: with time_attr, the time of each link, [links], for both its ends and its negatives. Batches have
+    it as edge_label_time, with "triplet" as seed_time.
     """
 
     __repr__ = SamplesAhead.__repr__
@@ -75,48 +81,57 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
                  transform_sampler_output: Callable[[Any], Any] | None = None, is_sorted: bool = False,
                  filter_per_worker: bool | None = None, neighbor_sampler: Any = None, directed: bool = True, *,
                  ids: str = "orig", **kwargs: Any):
-        if (edge_label_time is None) != (time_attr is None):
-            there, missing = ("edge_label_time", "time_attr")[::1 if time_attr is None else -1]
-            raise ValueError(f"'{missing}' is not set, and '{there}' is: they go together")
-        refuse({"disjoint": disjoint, "temporal_strategy": temporal_strategy, "time_attr": time_attr,
-                "edge_label_time": edge_label_time, "subgraph_type": subgraph_type, "directed": directed})
+        refuse(subgraph_type, directed)
+        check_together(weight_attr, temporal_strategy, time_attr is not None)
         without_effect({**kwargs, "is_sorted": is_sorted})
+        given = own_sampler(neighbor_sampler, disjoint, temporal_strategy, time_attr)
+        if (edge_label_time is None) != (time_attr is None and (given is None or given._draws.time is None)):
+            there, missing = ("edge_label_time", "time_attr")[::-1 if edge_label_time is None else 1]
+            raise ValueError(f"'{missing}' is not set, and '{there}' is: they go together")
         self.neg_sampling = _negatives(neg_sampling, neg_sampling_ratio, edge_label)
-        given = own_sampler(neighbor_sampler)
-        self._source = Source(
-            data, ids, weight_attr, kwargs.pop("custom_cls", None), None if given is None else given.graph)
+        self._source = Source(data, ids, weight_attr, kwargs.pop("custom_cls", None),
+                              None if given is None else given.graph, None if given is not None else time_attr)
         self.data = self._source.data
         self.link_sampler = self._sampler = given or NeighborSampler(
             self._source.graph, num_neighbors, replace=replace, subgraph_type=subgraph_type, weight_attr=weight_attr,
-            ids=ids)
+            ids=ids, disjoint=disjoint, temporal_strategy=temporal_strategy, time_attr=self._source.time)
         self.edge_label_index = edge_label_index
         self.transform, self.transform_sampler_output = transform, transform_sampler_output
         self.filter_per_worker, self.custom_cls = filter_per_worker, self._source.custom_cls
-        self._take_links(Links(self._source, data, edge_label_index), edge_label, kwargs.pop("input_id", None))
+        self._take_links(Links(self._source, data, edge_label_index), edge_label, edge_label_time,
+                         kwargs.pop("input_id", None))
         self._begin_loops()
         self._begin(self._links.count, list(dict.fromkeys((self._links.kind[0], self._links.kind[2]))), kwargs)
 
-    def _take_links(self, links: Links, edge_label: Any, input_id: Any) -> None:
-        count = links.count
+    def _take_links(self, links: Links, edge_label: Any, edge_label_time: Any, input_id: Any) -> None:
+        count, draws = links.count, self._sampler._draws
         label, input_id = _values("edge_label", edge_label, count), _values("input_id", input_id, count)
         if label is not None and len(label) and self.neg_sampling is not None and label.min() == 0:
             label = label + 1  # 0 stands for negatives
+        times = None if edge_label_time is None else SeedTimes(edge_label_time, count, "edge_label_time", draws.unit)
+        self._times = times.numbers if times is not None and draws.rules else None
         self._links, self._typed = links, links.typed
-        self._negatives = Negatives(self.neg_sampling, self._source, links.kind)
+        self._negatives = Negatives(self.neg_sampling, self._source, links.kind, draws.time)
         self.input_data = EdgeSamplerInput(input_id=input_id, row=links.given[0], col=links.given[1], label=label,
-                                           time=None, input_type=links.kind if links.typed else None)
+                                           time=None if times is None else times.given,
+                                           input_type=links.kind if links.typed else None)
 
     def _asked(self, index: torch.Tensor, generator: torch.Generator) -> Asked:
         links, given, count = self._links, self.input_data, len(index)
         src, dst = self._negatives.added_to(*links.ends(index), generator)
-        seeds, src_rows, dst_rows = as_seeds(links.kind, src, dst)
+        seeds = (Apart if self._sampler.disjoint else Shared)(links.kind, count, src, dst)
+        times = None
+        if self._times is not None and isinstance(seeds, Apart):
+            times = seeds.of_links(selected(self._times, index))
         input_id = index if given.input_id is None else selected(given.input_id, index)
+        time = None if given.time is None else selected(given.time, index)
         if self._negatives.triplet:
-            return seeds, (input_id, src_rows, dst_rows[:count], dst_rows[count:].view(count, -1).squeeze(-1), None)
+            return Asked(seeds.nodes, (input_id, seeds.rows[0], *seeds.of_triplet(), time), times, seeds.slots)
         label = None if given.label is None else selected(given.label, index)
         if self._negatives.binary:
             label = labels_with_negatives(label, count, len(src) - count)
-        return seeds, (input_id, stacked(src_rows, dst_rows), label, None)
+        time = None if time is None else taken(time, repeated(len(src), count))
+        return Asked(seeds.nodes, (input_id, stacked(*seeds.rows), label, time), times, seeds.slots)
 
     def _add_seeds(self, data: Any, metadata: tuple[Any, ...]) -> None:
         kind = self._links.kind
@@ -125,9 +140,10 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
         if not self._negatives.triplet:
             link.edge_label_index, link.edge_label, link.edge_label_time = metadata[1:]
             return
-        (data[kind[0]] if self._typed else data).src_index = metadata[1]
-        target = data[kind[2]] if self._typed else data
-        target.dst_pos_index, target.dst_neg_index, target.seed_time = metadata[2:]
+        source, target = (data[kind[0]], data[kind[2]]) if self._typed else (data, data)
+        source.src_index = metadata[1]
+        target.dst_pos_index, target.dst_neg_index = metadata[2:4]
+        source.seed_time = target.seed_time = metadata[4]
         for name in ("edge_label_index", "edge_label_time"):  # of the user's data
             if name in link:
                 del link[name]

@@ -20,6 +20,7 @@ from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.rows import joined, selected, taken, with_zeros
 from graphwire.pyg.sources import Source
 from graphwire.pyg.subgraph import EdgeType, triple
+from graphwire.pyg.times import Times, check_negatives
 
 READ_MAX = 1 << 22  # links that are read when the loader is made: 32 bytes each; the ends of more are read with a batch
 
@@ -138,9 +139,11 @@ def _kind_of(source: Source, kind: Any, given: bool) -> EdgeType:
 
 class Negatives:
     """PyG's neg_sampling for links of a kind. Draws from `generator` alone. Negatives may be edges of the graph, as in
-    PyG."""
+    PyG. Raises NotImplementedError if the links have times."""
 
-    def __init__(self, asked: NegativeSampling | None, source: Source, kind: EdgeType):
+    def __init__(self, asked: NegativeSampling | None, source: Source, kind: EdgeType, time: Times | None = None):
+        if asked is not None:
+            check_negatives(time)
         self.binary = asked is not None and asked.is_binary()
         self.triplet = asked is not None and asked.is_triplet()
         self._amount = 0 if asked is None else asked.amount
@@ -193,15 +196,62 @@ def labels_with_negatives(labels: torch.Tensor | None, links: int, negatives: in
     return with_zeros(labels, negatives)
 
 
-def as_seeds(kind: EdgeType, src: torch.Tensor,
-             dst: torch.Tensor) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor]:
-    """(seeds, src_rows, dst_rows): each end once, by node type in ascending order of the graph's ids, and the row of
-    each link's ends among the seeds of their types."""
-    if kind[0] == kind[2]:
-        seeds, rows = _unique(np.concatenate([src.numpy(), dst.numpy()]))
-        return {kind[0]: seeds}, rows[:len(src)], rows[len(src):]
-    (sources, src_rows), (targets, dst_rows) = _unique(src.numpy()), _unique(dst.numpy())
-    return {kind[0]: sources, kind[2]: targets}, src_rows, dst_rows
+class Shared:
+    """The ends of a batch's links and negatives as seeds: each node once, by type in ascending order of the graph's
+    ids.
+
+    nodes: the seeds by type. rows: the row of each link's source and destination among the seeds of their types, those
+    of negatives behind them. count: the number of links without negatives. slots: as in ahead.Asked.
+    """
+
+    slots: np.ndarray | None = None
+
+    def __init__(self, kind: EdgeType, count: int, src: torch.Tensor, dst: torch.Tensor):
+        self.kind, self.count = kind, count
+        if kind[0] == kind[2]:
+            seeds, rows = _unique(np.concatenate([src.numpy(), dst.numpy()]))
+            self.nodes, self.rows = {kind[0]: seeds}, (rows[:len(src)], rows[len(src):])
+        else:
+            (sources, src_rows), (targets, dst_rows) = _unique(src.numpy()), _unique(dst.numpy())
+            self.nodes, self.rows = {kind[0]: sources, kind[2]: targets}, (src_rows, dst_rows)
+
+    def of_triplet(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """(dst_pos_index, dst_neg_index)."""
+        rows = self.rows[1]
+        return rows[:self.count], rows[self.count:].view(self.count, -1).squeeze(-1)
+
+
+class Apart(Shared):
+    """The same for a disjoint batch: each end is a seed of its own, in PyG's order. Negative j belongs to link j modulo
+    the number of links."""
+
+    def __init__(self, kind: EdgeType, count: int, src: torch.Tensor, dst: torch.Tensor):
+        self.kind, self.count = kind, count
+        self._links = repeated(len(src), count), repeated(len(dst), count)
+        self.slots = np.concatenate(self._links)
+        rows = torch.arange(len(src)), torch.arange(len(dst))
+        if kind[0] == kind[2]:
+            self.nodes, self.rows = {kind[0]: joined([(src, None), (dst, None)])}, (rows[0], rows[1] + len(src))
+        else:
+            self.nodes, self.rows = {kind[0]: src, kind[2]: dst}, rows
+
+    def of_links(self, values: torch.Tensor) -> dict[str, torch.Tensor]:
+        """The values of the seeds, by type. values: one for each link without negatives, [links]."""
+        found = [taken(values, links) for links in self._links]
+        if self.kind[0] == self.kind[2]:
+            return {self.kind[0]: joined([(found[0], None), (found[1], None)])}
+        return {self.kind[0]: found[0], self.kind[2]: found[1]}
+
+    def of_triplet(self) -> tuple[torch.Tensor, torch.Tensor]:
+        rows = self.rows[1]
+        each = len(rows) // max(self.count, 1) - 1
+        return rows[:self.count], rows[self.count:].view(max(each, 0), self.count).t().squeeze(-1)
+
+
+def repeated(length: int, links: int) -> np.ndarray:
+    """The link that each of `length` links and negatives behind them belongs to, [length] int64: negatives belong to
+    the links in their order, over and over."""
+    return np.arange(length) % max(links, 1)
 
 
 def _unique(ids: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:

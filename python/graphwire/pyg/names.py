@@ -64,6 +64,11 @@ class Names:
                 raise TypeError(f"attributes: a name is a string, not {called!r}")
         self._taken: dict[tuple[int, str], str] = {}  # {(id() of a store, name): feature}; stores outlive this object
 
+    def own(self, store: Any, name: str, value: Any) -> None:
+        """Writes an attribute that PyG's loaders have too, so that no feature takes its name."""
+        store[name] = value
+        self._taken[id(store), name] = f"PyG's {name!r}"
+
     def put(self, store: Any, kind: str, name: str, rows: Any) -> None:
         """Writes rows of a feature into a store. Raises ValueError if their name is taken."""
         called = self._called.get((kind, name), self._called.get((None, name), name))

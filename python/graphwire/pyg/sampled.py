@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Union
 
+import numpy as np
 import torch
 from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
 
@@ -77,8 +78,9 @@ class Sampled:
         """[row, col] as one tensor, without a copy if row is that of output()."""
         return self._edge_index[etype] if row is self._rows.get(etype) else torch.stack([row, col])
 
-    def output(self, typed: bool) -> Output:
-        """The SamplerOutput; typed: the HeteroSamplerOutput, with all types of the graph."""
+    def output(self, typed: bool, slots: np.ndarray | None = None) -> Output:
+        """The SamplerOutput; typed: the HeteroSamplerOutput, with all types of the graph. Its batch, in a disjoint
+        batch: the place of each node's seed; with slots, slots[place]."""
         node, (ends, edge) = self._nodes(), self._edges()
         both = {etype: some.unbind() for etype, some in ends.items()}
         rows, cols = ({etype: some[end] for etype, some in both.items()} for end in (0, 1))
@@ -89,9 +91,12 @@ class Sampled:
         num_nodes = self._hops.nodes if self._copies is None else self._copies.num_nodes
         num_edges = ({triple(etype): counts for etype, counts in self._hops.edges.items()} if self._copies is None
                      else self._copies.num_edges)
+        batch = self._fetched.groups(slots)
         if typed:
             return HeteroSamplerOutput(
-                node=node, row=rows, col=cols, edge=edge, num_sampled_nodes=num_nodes, num_sampled_edges=num_edges)
+                node=node, row=rows, col=cols, edge=edge, batch=None if batch is None else dict(zip(node, batch)),
+                num_sampled_nodes=num_nodes, num_sampled_edges=num_edges)
         ntype, etype = next(iter(node)), next(iter(ends))
         return SamplerOutput(node=node[ntype], row=rows[etype], col=cols[etype], edge=edge[etype],
-                             num_sampled_nodes=num_nodes[ntype], num_sampled_edges=num_edges[etype])
+                             batch=None if batch is None else batch[0], num_sampled_nodes=num_nodes[ntype],
+                             num_sampled_edges=num_edges[etype])

@@ -31,6 +31,7 @@ from graphwire.pyg.sampled import Output, Sampled
 from graphwire.pyg.served import ServedData, ServedStores
 from graphwire.pyg.stores import FeatureStore, GraphStore
 from graphwire.pyg.subgraph import EdgeType, triple
+from graphwire.pyg.times import Times
 
 
 class Rows:
@@ -81,9 +82,13 @@ class Source:
     rows: what is read with a batch. sampled: the graph that the caller's sampler draws from, or None.
     data: the attribute `data` of loaders: the data in memory, or what a graph shows in its place.
     etypes: the edge types of the data. hidden: those of the graph, if the data in memory has none.
+    time: the times that the caller's time_attr names, or None.
     """
 
-    def __init__(self, data: Any, ids: str, weight: Weight, custom_cls: Any, sampled: Graph | None = None):
+    def __init__(self, data: Any, ids: str, weight: Weight, custom_cls: Any, sampled: Graph | None = None,
+                 time_attr: str | None = None):
+        if time_attr is not None and not isinstance(time_attr, str):
+            raise TypeError(f"time_attr is the name of the times of nodes or edges, not {time_attr!r}")
         self.custom_cls = custom_cls
         self.in_memory = isinstance(data, (Data, HeteroData))
         self._store: FeatureStore | None = None
@@ -94,7 +99,7 @@ class Source:
         if self.in_memory:
             if checks.choice("ids", ids, ("orig", "graph")) == "graph":
                 raise ValueError('ids="graph": data in memory has ids of its own; pass a graph, of from_pyg')
-            self.graph, self.typed = sampled or graph_of(data, weight), isinstance(data, HeteroData)
+            self.graph, self.typed = sampled or graph_of(data, weight, time_attr), isinstance(data, HeteroData)
             self.ids = OriginalIds(self.graph, ids)
             if self.typed and not data.edge_types:
                 self.hidden = [triple(etype) for etype in self.graph.etypes]
@@ -114,6 +119,8 @@ class Source:
         self.etypes = [] if self.hidden else self.graph.etypes
         if sampled is not None and sampled is not self.graph:
             raise ValueError(f"neighbor_sampler samples {sampled!r}, and data is of {self.graph!r}")
+        self.time = None if time_attr is None else Times.of_graph(
+            self.graph, time_attr, None if self._store is None else nodes)
         self.rows = Rows(self.ids, nodes, edges)
         if self.typed is not True:
             _check_one_place(nodes, edges)

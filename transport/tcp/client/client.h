@@ -7,10 +7,8 @@
 
 gw_status gw_tcp_connect(void *state, const struct gw_connect_options *options, void *cookie, struct gw_endpoint **out);
 void gw_tcp_close(struct gw_endpoint *base);
-size_t gw_tcp_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-		    struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last);
-size_t gw_tcp_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-		     struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last);
+size_t gw_tcp_read(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
+		   struct gw_buffer *buffer, const struct gw_reads *reads, bool last);
 gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, const struct gw_once *once, const void *bytes,
 			 uint32_t n, uint64_t deadline_ns, void *cookie);
 void gw_tcp_cancel(struct gw_endpoint *base, struct gw_read_set *set);

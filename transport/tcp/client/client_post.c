@@ -103,22 +103,11 @@ static bool post_begin(struct tcp_client *client, struct gw_read_set *set, const
 
 static size_t post_end(struct tcp_client *client, struct gw_read_set *set, size_t n, size_t taken, bool last)
 {
-	if (set->status) {
-		taken = n;
-		if (set->frames_open)
-			gw_tcp_client_drop_set(client, set);
-	}
-	struct gw_read_set_private *private = gw_read_set_private(set);
-	private->accepted |= taken || n == 0;
+	if (set->status && set->frames_open)
+		gw_tcp_client_drop_set(client, set);
+	taken = gw_read_set_end(&client->loop->completions, set, n, taken, last);
 	if (taken < n)
 		client->room_wanted = true;
-	if (!private->accepted) {
-		gw_read_set_forget(set);
-		return 0;
-	}
-	if (last && taken == n)
-		set->last_accepted = true;
-	gw_read_set_settle(&client->loop->completions, set);
 	uint32_t unsent = client->out_end - client->out_begin;
 	if (client->phase == CLIENT_OPEN && unsent && !client->io.sending && (last || unsent >= FLUSH_BYTES))
 		client->loop->driver->ops->flush(client->loop->driver, &client->io);
@@ -211,8 +200,8 @@ static uint32_t frame_spans(struct tcp_client *client, struct gw_read_set *set, 
 	return count;
 }
 
-static size_t post_reads(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-			 struct gw_buffer *buffer, const struct gw_reads *reads, bool last)
+size_t gw_tcp_read(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
+		   struct gw_buffer *buffer, const struct gw_reads *reads, bool last)
 {
 	struct tcp_client *client = (struct tcp_client *)base;
 	if (set->done)
@@ -239,18 +228,6 @@ static size_t post_reads(struct gw_endpoint *base, struct gw_read_set *set, cons
 	return post_end(client, set, reads->n, taken, last);
 }
 
-size_t gw_tcp_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-		     struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
-{
-	return post_reads(base, set, region, buffer, &(struct gw_reads){.gather = gather, .n = n}, last);
-}
-
-size_t gw_tcp_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-		    struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
-{
-	return post_reads(base, set, region, buffer, &(struct gw_reads){.spans = spans, .n = n}, last);
-}
-
 gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, const struct gw_once *once, const void *bytes,
 			 uint32_t n, uint64_t deadline_ns, void *cookie)
 {
@@ -259,14 +236,10 @@ gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, const struct gw_
 	if (n > GW_REQUEST_BYTES_MAX)
 		return gw_fail(GW_LIMIT, "a request of %u bytes; a request has at most %u", n, GW_REQUEST_BYTES_MAX);
 	struct gw_note *note;
-	if (client->phase != CLIENT_OPEN) {
-		gw_status made = gw_note_create(cookie, &note);
-		if (!made)
-			gw_completions_post(
-				&client->loop->completions, note,
-				gw_fail(GW_PEER_LOST, "%s is not connected", gw_tcp_client_name(client, text)));
-		return made;
-	}
+	if (client->phase != CLIENT_OPEN)
+		return gw_completions_answer(
+			&client->loop->completions, cookie,
+			gw_fail(GW_PEER_LOST, "%s is not connected", gw_tcp_client_name(client, text)));
 	if (client_queued(client) >= CLIENT_FRAMES_MAX || client->requests_open >= client->requests_max) {
 		client->room_wanted = true;
 		return gw_fail(GW_AGAIN, "%u requests are open", client->requests_open);

@@ -55,13 +55,12 @@ static void resolve_release(struct tcp_resolve *resolve)
 static void *resolve_ask(void *argument)
 {
 	struct tcp_resolve *resolve = argument;
-	uint64_t one = 1;
 	resolve->status = gw_socket_resolve(&resolve->address, &resolve->list);
 	if (resolve->status)
 		snprintf(resolve->text, sizeof(resolve->text), "%s", gw_last_error());
 	atomic_fetch_sub(&under_way, 1);
 	atomic_store(&resolve->ended, true);
-	(void)!write(resolve->fd, &one, sizeof(one));
+	eventfd_write(resolve->fd, 1);
 	close(resolve->fd);
 	resolve_release(resolve);
 	return NULL;

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "core/errors/log.h"

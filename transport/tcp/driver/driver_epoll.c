@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -275,9 +274,9 @@ static bool epoll_run(struct tcp_driver *base, uint64_t until_ns, bool *woken)
 	int n = epoll_wait(driver->epoll_fd, events, EVENTS_MAX, sleep ? -1 : 0);
 	for (int i = 0; i < n; i++) {
 		struct tcp_io *io = events[i].data.ptr;
-		uint64_t ignored;
+		eventfd_t ignored;
 		if (!io) {
-			(void)!read(driver->wake_fd, &ignored, sizeof(ignored));
+			eventfd_read(driver->wake_fd, &ignored);
 			*woken = true;
 			continue;
 		}
@@ -332,8 +331,7 @@ static int epoll_wait_fd(struct tcp_driver *base)
 
 static void epoll_wake(struct tcp_driver *base)
 {
-	uint64_t one = 1;
-	(void)!write(((struct epoll_driver *)base)->wake_fd, &one, sizeof(one));
+	eventfd_write(((struct epoll_driver *)base)->wake_fd, 1);
 }
 
 const struct tcp_driver_ops gw_tcp_driver_epoll = {

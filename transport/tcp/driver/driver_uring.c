@@ -28,8 +28,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "transport/tcp/driver/uring.h"
 
@@ -162,12 +162,12 @@ static bool uring_handle(struct uring_driver *driver, uint64_t data, int result,
 {
 	enum operation operation = (enum operation)(data & OP_MASK);
 	struct tcp_io *io = (struct tcp_io *)(uintptr_t)(data & ~(uint64_t)OP_MASK);
-	uint64_t ignored;
+	eventfd_t ignored;
 	if (operation == OP_CANCEL)
 		return false;
 	if (operation == OP_WAKE) {
 		driver->wake_armed = false;
-		*woken |= read(driver->wake_fd, &ignored, sizeof(ignored)) == sizeof(ignored);
+		*woken |= eventfd_read(driver->wake_fd, &ignored) == 0;
 		return false;
 	}
 	if (operation == OP_TIMER) {

@@ -140,6 +140,5 @@ void gw_tcp_uring_submit(struct uring_driver *driver, uint64_t until_ns)
 
 void gw_tcp_uring_wake(struct tcp_driver *base)
 {
-	uint64_t one = 1;
-	(void)!write(((struct uring_driver *)base)->wake_fd, &one, sizeof(one));
+	eventfd_write(((struct uring_driver *)base)->wake_fd, 1);
 }

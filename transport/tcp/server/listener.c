@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "core/errors/log.h"
 #include "core/errors/status.h"

@@ -9,7 +9,6 @@
  */
 #include <string.h>
 
-#include "core/memory/alloc.h"
 #include "transport/tcp/server/server_private.h"
 
 #define IDLE_BYTES 8192u /* in which an operation waits for bytes: fits a gather of 2,000 rows */

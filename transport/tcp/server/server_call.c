@@ -75,6 +75,7 @@ void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *hea
 {
 	struct gw_call call = {.op = header->op,
 			       .byte_count = header->bytes - WIRE_REQUEST_BYTES,
+			       .thread = server->thread,
 			       .client_uuid = server->auth.client_uuid,
 			       .listener = server->listener,
 			       .connection = server->number};
@@ -86,8 +87,7 @@ void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *hea
 	server->calling = true;
 	uint64_t begun = gw_now_ns();
 	server->said_ns = begun;
-	gw_task_begin(&server->task, server->service, &call, &once, server->thread, WIRE_HEADER_BYTES,
-		      limit > held ? limit - held : 0);
+	gw_task_begin(&server->task, server->service, &call, &once, WIRE_HEADER_BYTES, limit > held ? limit - held : 0);
 	server_call_run(server);
 	server->calls_ns += gw_now_ns() - begun;
 }

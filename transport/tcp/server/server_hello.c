@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "core/errors/log.h"
-#include "core/memory/alloc.h"
 #include "core/system/clock.h"
 #include "transport/service/replay_cache.h"
 #include "transport/tcp/server/server_private.h"

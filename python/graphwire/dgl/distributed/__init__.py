@@ -1,4 +1,4 @@
-"""dgl.distributed over Graphwire, with the names, arguments and meanings of DGL 1.1.3."""
+"""dgl.distributed over Graphwire, with the names, arguments and meanings of DGL 1.1.3. Like DGL's it has no __all__."""
 
 from __future__ import annotations
 
@@ -61,61 +61,6 @@ DistNodeDataLoader: Any  # of graphwire.dgl.dataloading; graphwire/dgl/__init__.
 DistEdgeDataLoader: Any
 NodeCollator: Any
 EdgeCollator: Any
-__all__ = [
-    "RESERVED_FIELD_DTYPE",
-    "DistDataLoader",
-    "DistEdgeDataLoader",
-    "DistEmbedding",
-    "DistGraph",
-    "DistNodeDataLoader",
-    "DistTensor",
-    "EdgeCollator",
-    "EdgePartitionPolicy",
-    "GraphPartitionBook",
-    "HeteroDataName",
-    "NodeCollator",
-    "NodePartitionPolicy",
-    "PartitionPolicy",
-    "RangePartitionBook",
-    "Request",
-    "Response",
-    "_etype_str_to_tuple",
-    "_etype_tuple_to_str",
-    "_get_inner_edge_mask",
-    "_get_inner_node_mask",
-    "client_barrier",
-    "constants",
-    "edge_split",
-    "exit_client",
-    "find_edges",
-    "get_group_id",
-    "get_machine_id",
-    "get_num_client",
-    "get_num_machines",
-    "get_rank",
-    "in_degrees",
-    "in_subgraph",
-    "initialize",
-    "is_initialized",
-    "kvstore",
-    "load_partition",
-    "load_partition_book",
-    "load_partition_feats",
-    "node_split",
-    "optim",
-    "out_degrees",
-    "partition_graph",
-    "recv_response",
-    "register_service",
-    "remote_call",
-    "remote_call_to_machine",
-    "role",
-    "rpc",
-    "sample_etype_neighbors",
-    "sample_neighbors",
-    "send_request",
-    "send_request_to_machine",
-]
 
 
 def _remove_kwargs_dist(kwargs: dict[str, Any]) -> dict[str, Any]:

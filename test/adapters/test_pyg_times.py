@@ -1,0 +1,326 @@
+"""Disjoint batches and draws by time of graphwire.pyg's loaders, against the law of PyTorch Geometric in plain Python
+over all edges (test/support/pyg_oracle.py): random data in memory, its graph in one part and in three, and its stores.
+
+PyG's own loaders need pyg-lib for both. So their NodeLoader and LinkLoader over our sampler show the attributes.
+"""
+
+from __future__ import annotations
+
+import graphwire
+import numpy as np
+import pyg_oracle as oracle
+import pytest
+import torch
+import torch_geometric.loader as pyg
+from conftest import Servers
+from graphwire.pyg import LinkNeighborLoader, NeighborLoader, NeighborSampler, from_pyg, stores
+from torch_geometric.data import Data, HeteroData
+
+FORMS = ("memory", "one part", "three parts", "stores", "servers")
+NEGATIVES = (None, ("binary", 1), ("binary", 0.5), ("triplet", 1), ("triplet", 2))
+GRAPHS = 8
+
+
+def attributes_of(data):
+    """What stores have of the nodes of `data`."""
+    found = {ntype: [name for name in ("x", "half", "y", "train_mask", "time") if name in store]
+             for ntype, store in oracle.nodes_of(data).items()}
+    return found if isinstance(data, HeteroData) else found[None]
+
+
+class Given:
+    """What a loader gets as data. edge_rows: whether batches have rows of edges."""
+
+    def __init__(self, data, form, folder, name):
+        self.data, self.edge_rows, self._closed = data, form != "stores", []
+        if form == "memory":
+            return
+        parts, out = 1 if form == "one part" else 3, folder / form.replace(" ", "-")
+        self.data = graph = from_pyg(data, out, num_parts=parts, time=name or ())
+        self._closed.append(graph)
+        if form == "servers":
+            servers = Servers(out, parts, folder)
+            self.data = graphwire.open(servers=servers.addresses)
+            self._closed += [self.data, servers]
+        elif form == "stores":
+            self.data = stores(graph, attributes_of(data))
+
+    def close(self):
+        for one in self._closed:
+            one.close()
+
+
+def counts_of(data, random):
+    kinds = list(oracle.edges_of(data))
+    drawn = random.choice([-1, 0, 1, 2, 4], (len(kinds), int(random.integers(1, 4)))).tolist()
+    return dict(zip(kinds, drawn)) if isinstance(data, HeteroData) and random.random() < 0.5 else drawn[0]
+
+
+def times_for(count, random):
+    """Times of seeds: whole or not, also before and after all others."""
+    times = random.integers(-11, 13, count) / random.choice([1, 2])
+    return torch.from_numpy(times).to([torch.int64, torch.int32, torch.float64][int(random.integers(0, 3))])
+
+
+def check_nodes(given, data, name, random):
+    ntype = str(random.choice(list(data.node_types))) if isinstance(data, HeteroData) else None
+    rows = oracle.nodes_of(data)[ntype]
+    seeds = torch.from_numpy(random.integers(0, rows.num_nodes, int(random.integers(1, 30))))
+    counts, replace, last = counts_of(data, random), bool(random.random() < 0.3), bool(random.random() < 0.5)
+    times = own = None
+    if name:
+        own = times = times_for(len(seeds), random)
+        if name == "time" and name in rows and random.random() < 0.5:
+            own, times = rows[name][seeds], None
+    loader = NeighborLoader(given.data, counts, (ntype, seeds) if ntype else seeds, replace=replace, time_attr=name,
+                            temporal_strategy="last" if name and last else "uniform", disjoint=not name,
+                            input_time=times, batch_size=7, shuffle=True)
+    law = oracle.Law(data, times=oracle.times_of(data, name) if name else None, last=last)
+    met = []
+    for batch in loader:
+        store = oracle.nodes_of(batch)[ntype]
+        at = store.input_id
+        oracle.check_nodes(batch, data, ntype, seeds[at], at)
+        oracle.check_rows(batch, data, given.edge_rows)
+        slots = {ntype: list(range(len(at)))}
+        oracle.check_hops(batch, data, counts, replace, law=law, apart=oracle.Apart(
+            slots, slots[ntype], None if own is None else own[at].tolist()))
+        assert ("seed_time" in store) == (times is not None)
+        assert times is None or oracle.same_rows(store.seed_time, times[at])
+        met += at.tolist()
+    assert sorted(met) == list(range(len(seeds)))
+
+
+def check_links(given, data, name, negatives, random):
+    kinds = [kind for kind, store in oracle.edges_of(data).items() if store.edge_index.shape[1]]
+    if not kinds:
+        return
+    kind = kinds[int(random.integers(0, len(kinds)))]
+    sizes = [oracle.nodes_of(data)[end].num_nodes for end in kind[::2]]
+    links = torch.from_numpy(np.stack([random.integers(0, size, 12) for size in sizes]))
+    counts, last = counts_of(data, random), bool(random.random() < 0.5)
+    times = times_for(12, random) if name else None
+    loader = LinkNeighborLoader(given.data, counts, (kind, links) if isinstance(data, HeteroData) else links,
+                                neg_sampling=negatives, time_attr=name, edge_label_time=times, disjoint=not name,
+                                temporal_strategy="last" if name and last else "uniform", batch_size=5, shuffle=True)
+    law = oracle.Law(data, times=oracle.times_of(data, name) if name else None, last=last)
+    met = []
+    for batch in loader:
+        link = oracle.edges_of(batch)[kind]
+        slots, belongs = oracle.check_links(batch, data, kind, links, None, negatives, disjoint=True)
+        oracle.check_rows(batch, data, given.edge_rows)
+        own = None if times is None else times[link.input_id]
+        oracle.check_hops(batch, data, counts, law=law, apart=oracle.Apart(
+            slots, belongs, None if own is None else own[belongs].tolist()))
+        if negatives is None or negatives[0] == "binary":
+            assert ("edge_label_time" in link) == (times is not None)
+            assert own is None or oracle.same_rows(
+                link.edge_label_time, own[[at % len(own) for at in range(link.edge_label_index.shape[1])]])
+        else:
+            for end in kind[::2]:
+                store = oracle.nodes_of(batch)[end]
+                assert ("seed_time" in store) == (times is not None)
+                assert own is None or oracle.same_rows(store.seed_time, own)
+        met += link.input_id.tolist()
+    assert sorted(met) == list(range(12))
+
+
+@pytest.mark.parametrize("name", [None, "time", "edge_time"])
+@pytest.mark.parametrize("seed", range(GRAPHS))
+def test_batches(seed, name, tmp_path):
+    """Without times: disjoint batches. Of each graph, data in memory and one other form, which may be served."""
+    data = oracle.random_data(seed)
+    oracle.add_times(data, seed)
+    for form in FORMS[0], FORMS[1 + seed % (len(FORMS) - 1)]:
+        random = np.random.default_rng([seed, 9])
+        torch.manual_seed(seed)
+        given = Given(data, form, tmp_path, name)
+        try:
+            for _ in range(3):
+                check_nodes(given, data, name, random)
+            for negatives in NEGATIVES if name is None else (None,):
+                check_links(given, data, name, negatives, random)
+        finally:
+            given.close()
+
+
+# --- Attributes. ---
+
+def small():
+    torch.manual_seed(4)
+    data = Data(edge_index=torch.randint(0, 30, (2, 150)), x=torch.randn(30, 3), time=torch.randint(0, 9, (30,)),
+                edge_attr=torch.arange(150), edge_time=torch.randint(0, 9, (150,)))
+    return data
+
+
+def small_types():
+    torch.manual_seed(5)
+    data = HeteroData()
+    data["a"].x, data["b"].x = torch.randn(20, 2), torch.randn(12, 2)
+    data["a"].time = torch.randint(0, 9, (20,))
+    data["a", "r", "b"].edge_index = torch.stack([torch.randint(0, 20, (70,)), torch.randint(0, 12, (70,))])
+    data["b", "s", "a"].edge_index = data["a", "r", "b"].edge_index.flip(0)
+    data["b", "s", "a"].edge_attr = torch.arange(70)
+    return data
+
+
+def all_of(batch):
+    return {store._key if hasattr(store, "_key") else None: dict(store.items()) for store in batch.stores}
+
+
+@pytest.mark.parametrize("data", [small(), small_types()], ids=["data", "types"])
+@pytest.mark.parametrize("timed", [False, True])
+def test_attributes_are_those_of_pyg(data, timed):
+    """PyG's NodeLoader and LinkLoader with our sampler over the data: the same attributes, in one order, and with all
+    neighbours the same values, up to the order of the nodes of a hop."""
+    typed = isinstance(data, HeteroData)
+    seeds, kind = torch.tensor([3, 1, 3, 0, 7, 1]), ("a", "r", "b")
+    times, links = torch.tensor([4, 9, 2, 0, 7, -1]), torch.stack([seeds, seeds.flip(0)])
+    with from_pyg(data, time="time") as graph:
+        how = {"time_attr": "time"} if timed else {"disjoint": True}
+        sampler = NeighborSampler(graph, [-1, -1], **how)
+        asked, given = ("a", seeds) if typed else seeds, {"input_time": times} if timed else {}
+        pairs = [(NeighborLoader(data, [-1, -1], asked, batch_size=4, **how, **given),
+                  pyg.NodeLoader(data, sampler, asked, batch_size=4, **given))]
+        asked, given = (kind, links) if typed else links, {"edge_label_time": times} if timed else {}
+        for negatives in (None,) if timed else (None, "binary", ("triplet", 2)):
+            given = {**given, "neg_sampling": negatives, "batch_size": 4}
+            pairs.append((LinkNeighborLoader(data, [-1, -1], asked, **how, **given),
+                          pyg.LinkLoader(data, sampler, asked, **given)))
+        for ours, theirs in pairs:
+            for mine, other in zip(ours, theirs):
+                one, two = all_of(mine), all_of(other)
+                assert {key: list(some) for key, some in one.items()} == {key: list(some) for key, some in two.items()}
+                for key, some in one.items():
+                    for name, value in some.items():
+                        same = two[key][name]
+                        if isinstance(value, torch.Tensor) and getattr(ours, "neg_sampling", None) is not None:
+                            assert value.dtype == same.dtype, name
+                        elif isinstance(value, torch.Tensor) and name not in ("edge_index", "x", "edge_attr"):
+                            assert value.dtype == same.dtype and torch.equal(value.sort()[0], same.sort()[0]), name
+
+
+def test_the_place_of_times():
+    """Data with as many edges as nodes says by a name alone whose rows are times; PyG takes them for those of nodes."""
+    edges = torch.stack([torch.arange(1, 30), torch.zeros(29, dtype=torch.long)])
+    data = Data(edge_index=torch.cat([edges, edges[:, :1]], 1), x=torch.randn(30, 1), time=torch.arange(30))
+    with pytest.raises(ValueError, match=r"time_attr: .*does not say .*'time'.*node_time or edge_time"):
+        NeighborLoader(data, [-1], time_attr="time", input_time=torch.full((30,), 7))
+    with pytest.raises(ValueError, match=r"time: .*does not say"):
+        from_pyg(data, time="time")
+    data.node_time = data.edge_time = data.time
+    for name, last in (("node_time", 7), ("edge_time", 8)):  # edge i comes from node i + 1
+        with from_pyg(data, time=name) as graph:
+            for given in (data, graph):
+                (batch,) = NeighborLoader(given, [-1], [0], torch.tensor([7]), time_attr=name)
+                assert sorted(batch.n_id.tolist()) == list(range(last + 1)), (name, given)
+    types = HeteroData({"a": {"x": data.x}, ("a", "r", "a"): {"edge_index": data.edge_index, "time": data.time}})
+    (batch,) = NeighborLoader(types, [-1], ("a", [0]), torch.tensor([7]), time_attr="time")
+    assert sorted(batch["a"].n_id.tolist()) == list(range(9))
+
+
+def test_errors():
+    data, types = small(), small_types()
+    zeros, of_links = torch.zeros(30, dtype=torch.long), torch.zeros(150)
+    data.short, data.nan, data.two, data.w = zeros.short(), torch.full((30,), torch.nan), torch.rand(30, 2), of_links
+    both = small_types()
+    both["a", "r", "b"].time = torch.arange(70)
+    graph, timed = from_pyg(data), from_pyg(data, time="time")
+    sampler = NeighborSampler(timed, [2], time_attr="time")
+    for call, error, text in (
+            (lambda: NeighborLoader(data, [2], time_attr="no"), ValueError, "time_attr: 'no' .* neither"),
+            (lambda: NeighborLoader(graph, [2], time_attr="no"), ValueError, "time_attr: 'no' .* neither"),
+            (lambda: NeighborLoader(both, [2], "a", time_attr="time"), ValueError, "nodes and edges both have 'time'"),
+            (lambda: NeighborLoader(data, [2], time_attr=["time"]), TypeError, "time_attr"),
+            (lambda: NeighborLoader(data, [2], time_attr="short"), TypeError, "time_attr: short.*int16"),
+            (lambda: NeighborLoader(data, [2], time_attr="train_mask"), ValueError, "train_mask"),
+            (lambda: NeighborLoader(data, [2], time_attr="nan"), ValueError, "time_attr: nan: row 0 is NaN"),
+            (lambda: NeighborLoader(data, [2], time_attr="two"), TypeError, r"time_attr: two.*\[30, 2\]"),
+            (lambda: NeighborLoader(data, [2], time_attr="edge_time"), ValueError, "input_time is not set"),
+            (lambda: NeighborLoader(types, [2], "b", time_attr="time"), ValueError,
+             "input_time is not set.* b .*'time'"),
+            (lambda: NeighborLoader(data, [2], input_time=zeros), ValueError, "input_time needs time_attr"),
+            (lambda: NeighborLoader(data, [2], time_attr="time", input_time=zeros[:4]), ValueError,
+             "input_time: 4 times for 30 seeds"),
+            (lambda: NeighborLoader(data, [2], time_attr="time", input_time=7), ValueError, "input_time: 1 times"),
+            (lambda: NeighborLoader(data, [2], time_attr="time", input_time=zeros.view(30, 1)), ValueError,
+             "input_time"),
+            (lambda: NeighborLoader(data, [2], time_attr="time", input_time=data.nan), ValueError, "input_time.*NaN"),
+            (lambda: NeighborLoader(data, [2], time_attr="time", input_time=zeros.bool()), TypeError,
+             "input_time.*bool"),
+            (lambda: NeighborLoader(data, [2], time_attr="time", weight_attr="w"), NotImplementedError,
+             "weight_attr and time_attr"),
+            (lambda: NeighborLoader(data, [2], time_attr="time", temporal_strategy="first"), ValueError,
+             "temporal_strategy is uniform or last"),
+            (lambda: NeighborLoader(data, [2], temporal_strategy="last"), ValueError, "temporal_strategy.*time_attr"),
+            (lambda: NeighborLoader(data, [2], disjoint=3), TypeError, "disjoint"),
+            (lambda: LinkNeighborLoader(data, [2], time_attr="time"), ValueError, "'edge_label_time' is not set"),
+            (lambda: LinkNeighborLoader(data, [2], edge_label_time=of_links), ValueError, "'time_attr' is not set"),
+            (lambda: LinkNeighborLoader(data, [2], edge_label_time=torch.zeros(300), time_attr="time"), ValueError,
+             "edge_label_time: 300 times for 150"),
+            (lambda: NeighborLoader(graph, [2], time_attr="time"), graphwire.NotFoundError,
+             "time_attr: .*graphwire partition --time time"),
+            (lambda: NeighborSampler(graph, [2], time_attr="time"), graphwire.NotFoundError, "partition --time time"),
+            (lambda: NeighborLoader(timed, [2], neighbor_sampler=sampler, time_attr="x"), ValueError,
+             "time_attr='x'.*neighbor_sampler.*'time'"),
+            (lambda: NeighborLoader(timed, [2], neighbor_sampler=sampler, temporal_strategy="last", time_attr="time"),
+             ValueError, "temporal_strategy='last'.*'uniform'"),
+            (lambda: NeighborLoader(timed, [2], neighbor_sampler=NeighborSampler(timed, [2]), disjoint=True),
+             ValueError, "disjoint=True.*neighbor_sampler.*False"),
+            (lambda: LinkNeighborLoader(timed, [2], neighbor_sampler=sampler), ValueError, "edge_label_time"),
+            (lambda: next(iter(pyg.NodeLoader(data, NeighborSampler(timed, [2]), zeros, zeros))), ValueError,
+             "no time_attr")):
+        with pytest.raises(error, match=text):
+            call()
+
+
+def test_what_decides_with_a_sampler():
+    """A neighbor_sampler with times: the loader needs no time_attr; new counts keep the times."""
+    data = small()
+    with from_pyg(data, time="time") as graph:
+        sampler = NeighborSampler(graph, [2], time_attr="time", temporal_strategy="last")
+        times = torch.arange(30) % 9
+        for more in ({}, {"time_attr": "time", "input_time": times}):
+            loader = NeighborLoader(graph, [1], batch_size=30, neighbor_sampler=sampler, **more)
+            loader.node_sampler.num_neighbors = [-1, -1]
+            (batch,) = loader
+            until = data.time if not more else times
+            assert (batch.time <= until[batch.batch])[batch.batch_size:].all() and len(batch.num_sampled_edges) == 2
+            assert sum(batch.num_sampled_edges[:1]) == int(
+                (data.time[data.edge_index[0]] <= until[data.edge_index[1]]).sum())
+
+
+def test_a_new_loader_draws_by_the_times_of_now():
+    data = small()
+    loaders = [NeighborLoader(data, [-1], batch_size=30, time_attr="time", input_time=torch.full((30,), 4))]
+    data.time.numpy()[...] = 9
+    loaders.append(NeighborLoader(data, [-1], batch_size=30, time_attr="time", input_time=torch.full((30,), 4)))
+    counts = [next(iter(loader)).edge_index.shape[1] for loader in loaders]
+    assert counts[0] > 0 and counts[1] == 0
+
+
+def test_a_script_of_relbench():
+    """One id many times at different times; types with and without times; a transform that reads input_id."""
+    data = small_types()
+    ids, times = torch.randint(0, 12, (90,)), torch.randint(0, 9, (90,))
+    table = torch.rand(90)
+
+    def transform(batch):
+        batch["b"].y = table[batch["b"].input_id]
+        return batch
+
+    loader = NeighborLoader(data, num_neighbors=[128, 64], time_attr="time", input_nodes=("b", ids), input_time=times,
+                            transform=transform, batch_size=32, temporal_strategy="last", shuffle=True)
+    met = 0
+    for batch in loader:
+        store = batch["b"]
+        assert torch.equal(store.y, table[store.input_id]) and torch.equal(store.seed_time, times[store.input_id])
+        assert torch.equal(store.n_id[:store.batch_size], ids[store.input_id])
+        assert set(batch.batch_dict) == {"a", "b"} and set(batch.time_dict) == {"a"}
+        assert (batch["a"].time <= store.seed_time[batch["a"].batch]).all()
+        assert torch.equal(store.batch[:store.batch_size], torch.arange(store.batch_size))
+        met += store.batch_size
+    assert met == 90
+    every = NeighborLoader(data, [2], input_nodes="b", time_attr="time", input_time=torch.full((12,), 4), batch_size=12)
+    (batch,) = every
+    assert batch["b"].batch_size == 12 and batch["a"].time.max() <= 4
