@@ -6,6 +6,8 @@ PyG's own loaders need pyg-lib for both. So their NodeLoader and LinkLoader over
 
 from __future__ import annotations
 
+import warnings
+
 import graphwire
 import numpy as np
 import pyg_oracle as oracle
@@ -411,3 +413,23 @@ def test_a_script_of_relbench():
     every = NeighborLoader(data, [2], input_nodes="b", time_attr="time", input_time=torch.full((12,), 4), batch_size=12)
     (batch,) = every
     assert batch["b"].batch_size == 12 and batch["a"].time.max() <= 4
+
+
+@pytest.mark.parametrize("far, said", [(10**9, "far after the last"), (-5, "before the first"), (20, None)])
+def test_times_that_cannot_be_meant(far, said):
+    """One warning names both ranges, and the argument, whether data or its graph is given."""
+    ends, seeds = torch.stack([torch.arange(40) % 10, torch.arange(40) % 7]), torch.full((3,), far)
+    for made, more, name in ((NeighborLoader, {"input_nodes": [1, 2, 3], "input_time": seeds}, "input_time"),
+                             (LinkNeighborLoader, {"edge_label_index": ends[:, :3], "edge_label_time": seeds},
+                              "edge_label_time")):
+        for in_memory in (True, False):
+            given = Data(edge_index=ends, edge_time=torch.arange(40) + far % 2, num_nodes=10)
+            data = given if in_memory else from_pyg(given, time="edge_time")
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                loader = made(data, [2], time_attr="edge_time", **more)
+                assert len(list(loader)) == len(list(loader)) == 3
+            told = [str(one.message) for one in found if "seeds' times" in str(one.message)]
+            assert len(told) <= (said is not None)
+            assert in_memory or len(told) == (said is not None)  # equal data in memory shares a graph
+            assert all(one.startswith(f"{name}: ") and said in one for one in told)

@@ -326,6 +326,29 @@ static void the_time_of_an_edge_is_that_of_its_ends(void **state)
 	with_paths(check_edges);
 }
 
+/* --- Names. --- */
+
+static void a_name_means_times_of_edges_or_of_their_sources(void **state)
+{
+	(void)state;
+	struct ways ways;
+	const struct gw_tensor *times;
+	paths_begin(&ways, SEED, 1, NULL, NULL);
+	for (uint32_t way = 0; way < 2; way++) {
+		struct gw_client *client = ways.clients[way];
+		must(gw_edge_times(client, FIXTURE_CITES, "year", &times));
+		assert_string_equal(times->name, "year");
+		assert_true(times->of_edges && times->type == FIXTURE_CITES && !times->unit);
+		must(gw_edge_times(client, FIXTURE_CITES, "nonsense", &times));
+		assert_null(times);
+		expect(gw_edge_times(client, FIXTURE_CITES, "label", &times), GW_NOT_FOUND,
+		       "\"graphwire partition --time label\" makes");
+		assert_null(times);
+		expect(gw_edge_times(client, GW_FIXTURE_ETYPES, "year", &times), GW_RANGE, "edge type");
+	}
+	paths_end(&ways);
+}
+
 /* --- What cannot work. --- */
 
 static void what_cannot_work_is_named(void **state)
@@ -372,6 +395,7 @@ int main(void)
 		cmocka_unit_test(loaders_keep_times_with_their_seeds),
 		cmocka_unit_test(lists_of_neighbours_keep_the_law),
 		cmocka_unit_test(the_time_of_an_edge_is_that_of_its_ends),
+		cmocka_unit_test(a_name_means_times_of_edges_or_of_their_sources),
 		cmocka_unit_test(what_cannot_work_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,6 +57,11 @@ def test_batches_of_nodes(rmat):
                                                     batch_size=100, shuffle=True, device=device)) == 9
 
 
+def test_disjoint_batches(rmat):
+    assert same(lambda device: graphwire.NodeLoader(rmat, range(300), [4, 3], disjoint=True, batch_size=100,
+                                                    device=device)) == 3
+
+
 def test_a_ragged_last_batch(rmat):
     assert same(lambda device: graphwire.NodeLoader(rmat, range(250), [-1], batch_size=100, device=device)) == 3
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from graphwire._base import checks
+from graphwire._base.arrays import host
 
 Times = Any  # a number or a date, or an array, series, tensor or list of them
 UNITS = ("D", "h", "m", "s", "ms", "us", "ns")  # of NumPy's datetime64
@@ -102,12 +103,9 @@ class _Argument:
 
     def array(self, given: Times) -> np.ndarray:
         """An array of integers, floats, dates or durations, of one dimension or none, without a missing value."""
-        if hasattr(given, "detach"):
-            given = given.detach().cpu()
-            given = (given.double() if given.is_floating_point() else given).numpy()
         if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
             raise checks.invalid(f"{self.what}: a masked array has places without a value")
-        array = self._items(given) if isinstance(given, (list, tuple)) else np.asarray(given)
+        array = self._items(given) if isinstance(given, (list, tuple)) else host(given)
         if array.dtype.kind == "O":
             array = self._items(array.ravel().tolist()).reshape(array.shape)
         if array.dtype.kind not in "iufmM" or (array.dtype.kind == "f" and array.dtype.itemsize > 8):

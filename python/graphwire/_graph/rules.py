@@ -110,8 +110,6 @@ class _Times:
 
 def _named(graph: OpenedGraph, given: Any, what: str, finder: Any) -> dict[int, str]:
     """{edge type's number: the name that a rule takes} of the edge types that `given` gives a name."""
-    if given is None:
-        return {}
     if not isinstance(given, Mapping):
         name = _checked(given, what, finder.form)
         every = {number: finder(name, number) for number in range(len(graph.etypes))}
@@ -127,12 +125,6 @@ def _named(graph: OpenedGraph, given: Any, what: str, finder: Any) -> dict[int, 
             if seen[number] is None:
                 raise _missing(graph, one, number, what)
     return {number: one for number, one in seen.items() if one is not None}
-
-
-def weights_of(graph: OpenedGraph, given: Weight, what: str = "weight") -> dict[int, str]:
-    """{edge type's number: feature} of the edge types that are sampled by weight. what: names the argument in errors.
-    """
-    return _named(graph, given, what, _Weights(graph, what)) if given is not None else {}
 
 
 class Rules:

@@ -310,6 +310,10 @@ class Batch:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self._make().items() if name != "_form"} | {"_lease": None}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Batches that older versions pickled have no groups."""
+        self.__dict__.update({"groups": None, "seed_times": None} | state)
+
     def _changed(self, change: Change) -> Batch:
         changed = Batch(_of(self.seeds, change), _of(self.seed_rows, change), _each(self.nodes, change),
                         [block._changed(change) for block in self.blocks], _each(self.features, change),
