@@ -433,3 +433,13 @@ def test_times_that_cannot_be_meant(far, said):
             assert len(told) <= (said is not None)
             assert in_memory or len(told) == (said is not None)  # equal data in memory shares a graph
             assert all(one.startswith(f"{name}: ") and said in one for one in told)
+
+
+def test_own_times_are_never_told():
+    """Seeds that are older than each edge: their own times have the unit of the others."""
+    types = HeteroData({"a": {"time": torch.arange(5)}, "b": {"time": torch.arange(5) + 100}})
+    types["b", "r", "a"].edge_index = torch.arange(5).repeat(2, 1)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        (batch,) = NeighborLoader(types, [-1], "a", time_attr="time", batch_size=5)
+    assert batch["b"].num_nodes == 0 and not [one for one in found if "seeds' times" in str(one.message)]

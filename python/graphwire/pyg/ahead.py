@@ -187,14 +187,14 @@ class SamplesAhead(DataLoader):
 
     A subclass sets _source, _sampler, _typed, _times, transform and transform_sampler_output, defines _asked and
     _add_seeds, and calls _begin. _sampler: what is drawn; its num_neighbors can be set at any time. _times: of all
-    seeds, int64 or float64; None: draws need none. _times_argument: that gives them.
+    seeds, int64 or float64; None: draws need none. _times_argument: that gives them; None: their nodes do.
     """
 
     _source: Source
     _sampler: NeighborSampler
     _typed: bool
     _times: torch.Tensor | None
-    _times_argument = "input_time"
+    _times_argument: str | None = None
     filter_per_worker: Any
     data: Any
     transform: Any
@@ -237,7 +237,8 @@ class SamplesAhead(DataLoader):
                 held_out=self._sampler.held_out, for_pyg=True)
             if self._times is not None:
                 self._spec[2].pointer.real_times = self._times.is_floating_point()
-                time_ranges.compare(graph, self._spec[2].rules, [self._times.numpy()], self._times_argument)
+                if self._times_argument is not None:
+                    time_ranges.compare(graph, self._spec[2].rules, [self._times.numpy()], self._times_argument)
         return self._spec
 
     def _submit(self, index: Any, seed: int, number: int, generator: torch.Generator) -> _Started:

@@ -96,7 +96,7 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
         self._ntype = found.ntype
         times = None if input_time is None else SeedTimes(input_time, len(self._nodes), "input_time",
                                                           self._sampler._draws.unit)
-        self._times = self._times_of(times)
+        self._times, self._times_argument = self._times_of(times), None if times is None else "input_time"
         self.input_data = NodeSamplerInput(input_id=found.input_id, node=found.given,
                                            time=None if times is None else times.given,
                                            input_type=found.ntype if found.typed else None)
