@@ -6,6 +6,8 @@ PyG's own loaders need pyg-lib for both. So their NodeLoader and LinkLoader over
 
 from __future__ import annotations
 
+import warnings
+
 import graphwire
 import numpy as np
 import pyg_oracle as oracle
@@ -267,6 +269,17 @@ def test_the_place_of_times():
     assert sorted(batch["a"].n_id.tolist()) == list(range(9))
 
 
+def test_the_place_of_times_of_stores():
+    """An attribute of the FeatureStore is of nodes, also if edges have a feature of its name."""
+    data = small_types()
+    data["a", "r", "b"].time = torch.full((70,), 99)
+    with from_pyg(data, time="time.source") as graph:
+        given = stores(graph, {"a": ["x", "time"], "b": "x"})
+        (batch,) = NeighborLoader(given, [-1], "b", torch.full((12,), 4), time_attr="time", batch_size=12)
+        ends = data["a", "r", "b"].edge_index
+        assert batch["a", "r", "b"].num_edges == int((data["a"].time[ends[0]] <= 4).sum()) > 0
+
+
 def test_errors():
     data, types = small(), small_types()
     zeros, of_links = torch.zeros(30, dtype=torch.long), torch.zeros(150)
@@ -367,6 +380,27 @@ def test_a_loader_keeps_the_times_of_its_seeds(dtype):
         assert torch.equal(batch[name], torch.arange(12, dtype=dtype))
 
 
+def test_dates():
+    """Dates of seeds are converted to the unit of the graph's times, exactly or not at all."""
+    data = small_types()
+    del data["a"].time
+    days = np.arange(20).astype("datetime64[D]")
+    with from_pyg(data, node_features={"a": {"time": days}}, time="time") as graph:
+        plain = NeighborLoader(graph, [-1], ("b", [2, 5]), torch.tensor([7, 11]), time_attr="time", batch_size=2)
+        dates = np.array(["1970-01-08", "1970-01-12"], "datetime64[s]")
+        dated = NeighborLoader(graph, [-1], ("b", [2, 5]), dates, time_attr="time", batch_size=2)
+        for mine, other in zip(dated, plain):
+            assert mine["b"].seed_time.tolist() == [7, 11] and torch.equal(mine["a"].n_id, other["a"].n_id)
+            assert len(mine["a"].n_id) and (mine["a"].time <= mine["b"].seed_time[mine["a"].batch]).all()
+        with pytest.raises(ValueError, match=r"input_time.*no whole number of D"):
+            NeighborLoader(graph, [-1], ("b", [2]), dates[:1] + np.timedelta64(1, "h"), time_attr="time")
+        (own,) = NeighborLoader(graph, [-1, -1], "a", time_attr="time", batch_size=20)
+        assert (own["a"].time <= own["a"].batch)[20:].all() and own["a"].num_nodes > 20
+    data["a"].time = days
+    with pytest.raises(TypeError, match=r"time_attr: time of a.*datetime64"):
+        NeighborLoader(data, [-1], "a", time_attr="time")
+
+
 def test_a_script_of_relbench():
     """One id many times at different times; types with and without times; a transform that reads input_id."""
     data = small_types()
@@ -392,3 +426,33 @@ def test_a_script_of_relbench():
     every = NeighborLoader(data, [2], input_nodes="b", time_attr="time", input_time=torch.full((12,), 4), batch_size=12)
     (batch,) = every
     assert batch["b"].batch_size == 12 and batch["a"].time.max() <= 4
+
+
+@pytest.mark.parametrize("far, said", [(10**9, "far after the last"), (-5, "before the first"), (20, None)])
+def test_times_that_cannot_be_meant(far, said):
+    """One warning names both ranges, and the argument, whether data or its graph is given."""
+    ends, seeds = torch.stack([torch.arange(40) % 10, torch.arange(40) % 7]), torch.full((3,), far)
+    for made, more, name in ((NeighborLoader, {"input_nodes": [1, 2, 3], "input_time": seeds}, "input_time"),
+                             (LinkNeighborLoader, {"edge_label_index": ends[:, :3], "edge_label_time": seeds},
+                              "edge_label_time")):
+        for in_memory in (True, False):
+            given = Data(edge_index=ends, edge_time=torch.arange(40) + far % 2, num_nodes=10)
+            data = given if in_memory else from_pyg(given, time="edge_time")
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                loader = made(data, [2], time_attr="edge_time", **more)
+                assert len(list(loader)) == len(list(loader)) == 3
+            told = [str(one.message) for one in found if "seeds' times" in str(one.message)]
+            assert len(told) <= (said is not None)
+            assert in_memory or len(told) == (said is not None)  # equal data in memory shares a graph
+            assert all(one.startswith(f"{name}: ") and said in one for one in told)
+
+
+def test_own_times_are_never_told():
+    """Seeds that are older than each edge: their own times have the unit of the others."""
+    types = HeteroData({"a": {"time": torch.arange(5)}, "b": {"time": torch.arange(5) + 100}})
+    types["b", "r", "a"].edge_index = torch.arange(5).repeat(2, 1)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        (batch,) = NeighborLoader(types, [-1], "a", time_attr="time", batch_size=5)
+    assert batch["b"].num_nodes == 0 and not [one for one in found if "seeds' times" in str(one.message)]

@@ -40,12 +40,13 @@ def seen(graph, given, seeds=(0, 1), **options):
 
 
 def test_numbers_of_every_library(graph):
-    pd, pa = imported("pandas"), imported("pyarrow")
+    pd, pa, pl = imported("pandas"), imported("pyarrow"), imported("polars")
     whole = [[3, 4], (3, 4), range(3, 5), np.array([3, 4], np.int8), np.array([3, 4], np.uint64),
              np.array([3, 4], ">i4"), torch.tensor([3, 4]),
              torch.tensor([3, 4], dtype=torch.int32), [torch.tensor(3), np.int16(4)],
              [np.int64(3), 4], pd.Series([3, 4]), pd.Series([3, 4], dtype="Int64"), pd.Index([3, 4]),
-             pa.array([3, 4]), pa.chunked_array([[3], [4]]), np.arange(9)[3:5], np.array([3, 9, 4])[::2]]
+             pl.Series([3, 4]), pa.array([3, 4]),
+             pa.chunked_array([[3], [4]]), np.arange(9)[3:5], np.array([3, 9, 4])[::2]]
     for given in whole:
         found = seen(graph, given)
         assert found.tolist() == [3, 4] and found.dtype == np.int64, given
@@ -104,7 +105,8 @@ def test_what_is_no_time(graph, given, error, told):
 
 def test_missing_values_of_tables(graph):
     pd, pa = imported("pandas"), imported("pyarrow")
-    for given in (pd.Series([1, None], dtype="Int64"), pd.Series([1, None]), pa.array([1, None])):
+    for given in (pd.Series([1, None], dtype="Int64"), pd.Series([1, None]), pa.array([1, None]),
+                  imported("polars").Series([1, None])):
         with pytest.raises(ValueError, match="times: the value at position 1 is NaN"):
             seen(graph, given)
     some = [pd.Timestamp(5), pd.NaT]
@@ -151,12 +153,13 @@ def test_dates_are_converted_exactly_or_refused():
 
 
 def test_dates_of_every_library():
-    pd, pa = imported("pandas"), imported("pyarrow")
+    pd, pa, pl = imported("pandas"), imported("pyarrow"), imported("polars")
     moment = datetime.datetime(2024, 2, 29, 12, 30, 1, tzinfo=UTC)
     naive, seconds = moment.replace(tzinfo=None), int(moment.timestamp())
     there = moment.astimezone(datetime.timezone(datetime.timedelta(hours=5)))
     for given in ([naive], [moment], [there], moment, pd.Timestamp(naive), [pd.Timestamp(there)], pd.Series([naive]),
                   pd.Series([there]), pd.DatetimeIndex([there]), pa.array([naive]), pa.array([there]),
+                  pl.Series([naive]), pl.Series([moment]), pl.Series([naive], dtype=pl.Datetime("ms", "Europe/Berlin")),
                   np.array([naive], "M8[ns]"), np.datetime64(naive, "s"), [np.datetime64(naive, "ms")],
                   pd.Series([naive]).astype("timestamp[ns][pyarrow]")):
         for unit, factor in (("s", 1), ("ms", 1000), ("ns", 10**9)):

@@ -26,6 +26,7 @@ from graphwire._base.caller import level_of_the_caller
 from graphwire._base.eager import eager
 from graphwire._base.keywords import keywords, suggestion
 from graphwire._base.native import Call, check, ffi, lib, wait
+from graphwire._graph import time_ranges
 from graphwire._train.loops import END, Loop, keeps, repeatable
 from graphwire._train.minibatch import Spec
 from graphwire._train.seeds import NodeSeeds
@@ -186,13 +187,14 @@ class SamplesAhead(DataLoader):
 
     A subclass sets _source, _sampler, _typed, _times, transform and transform_sampler_output, defines _asked and
     _add_seeds, and calls _begin. _sampler: what is drawn; its num_neighbors can be set at any time. _times: of all
-    seeds, int64 or float64; None: draws need none.
+    seeds, int64 or float64; None: draws need none. _times_argument: that gives them; None: their nodes do.
     """
 
     _source: Source
     _sampler: NeighborSampler
     _typed: bool
     _times: torch.Tensor | None
+    _times_argument: str | None = None
     filter_per_worker: Any
     data: Any
     transform: Any
@@ -233,7 +235,10 @@ class SamplesAhead(DataLoader):
                 edge_features=rows.edge_features(), replace=draws.replace, index_dtype="int64", weight=draws.weight,
                 time=draws.rules, pick=draws.pick, disjoint=draws.disjoint, frontier="new",
                 held_out=self._sampler.held_out, for_pyg=True)
-            self._spec[2].pointer.real_times = self._times is not None and self._times.is_floating_point()
+            if self._times is not None:
+                self._spec[2].pointer.real_times = self._times.is_floating_point()
+                if self._times_argument is not None:
+                    time_ranges.compare(graph, self._spec[2].rules, [self._times.numpy()], self._times_argument)
         return self._spec
 
     def _submit(self, index: Any, seed: int, number: int, generator: torch.Generator) -> _Started:

@@ -73,6 +73,8 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
 
     __repr__ = SamplesAhead.__repr__
 
+    _times_argument = "edge_label_time"
+
     def __init__(self, data: Any, num_neighbors: Counts, edge_label_index: Any = None, edge_label: Any = None,
                  edge_label_time: Any = None, replace: bool = False, subgraph_type: SubgraphType | str = "directional",
                  disjoint: bool = False, temporal_strategy: str = "uniform", neg_sampling: Any = None,

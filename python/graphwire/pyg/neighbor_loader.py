@@ -96,7 +96,7 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
         self._ntype = found.ntype
         times = None if input_time is None else SeedTimes(input_time, len(self._nodes), "input_time",
                                                           self._sampler._draws.unit)
-        self._times = self._times_of(times)
+        self._times, self._times_argument = self._times_of(times), None if times is None else "input_time"
         self.input_data = NodeSamplerInput(input_id=found.input_id, node=found.given,
                                            time=None if times is None else times.given,
                                            input_type=found.ntype if found.typed else None)
@@ -108,7 +108,8 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
         draws = self._sampler._draws
         if draws.time is None or draws.rules is None:
             return None
-        return given.numbers if given is not None else draws.time.own(self._ntype, self._nodes, "input_time")
+        return given.numbers if given is not None else draws.time.own(
+            self._ntype, self._nodes, "input_time", draws.unit)
 
     def _asked(self, index: torch.Tensor, generator: torch.Generator) -> Asked:
         given, ntype = self.input_data, self._ntype

@@ -169,7 +169,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         if draws.time is None or draws.rules is None:
             return None
         if given is None:
-            return {ntype: draws.time.own(ntype, ids, "input_time") for ntype, ids in seeds.items()}
+            return {ntype: draws.time.own(ntype, ids, "input_time", draws.unit) for ntype, ids in seeds.items()}
         return {ntype: SeedTimes(given[ntype], len(ids), "input_time", draws.unit).numbers
                 for ntype, ids in seeds.items()}
 

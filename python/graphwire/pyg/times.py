@@ -25,7 +25,7 @@ from torch_geometric.data import HeteroData
 from graphwire._base.times import numbers
 from graphwire._files.pyg_data import times_are_of_nodes
 from graphwire._graph.graph import Graph
-from graphwire._graph.rules import SOURCE
+from graphwire._graph.rules import SOURCE, unit_of
 
 Named = dict[str, str]  # {type: feature}
 _DTYPES = (np.int64, np.int32, np.float64, np.float32)
@@ -54,13 +54,18 @@ class Times:
                 found[feature.of_edges][feature.type] = name
         return cls(graph, name, *found)
 
-    def own(self, ntype: str, nodes: torch.Tensor, argument: str) -> torch.Tensor:
-        """The times of nodes, which are seeds without an argument that gives their times. nodes: the graph's ids."""
+    def own(self, ntype: str, nodes: torch.Tensor, argument: str, unit: str | None) -> torch.Tensor:
+        """The times of nodes, which are seeds without an argument that gives their times. nodes: the graph's ids; unit:
+        that of the result, or None."""
         if ntype not in self.nodes:
             raise ValueError(f"{argument} is not set, and " + (
                 f"{self.name!r} has the times of edges: the seeds need times" if self.edges else
                 f"the nodes of type {ntype} have no {self.name!r}"))
-        return SeedTimes(self.graph.feature(self.nodes[ntype], ntype)[nodes], len(nodes), argument, None).numbers
+        feature = self.graph.feature(self.nodes[ntype], ntype)
+        rows, own = np.asarray(feature[nodes]), unit_of(feature.pointer())
+        if None not in (own, unit) and rows.dtype == np.int64:
+            rows = rows.view(f"datetime64[{own}]")
+        return SeedTimes(rows, len(nodes), argument, unit).numbers
 
 
 def _check_one_place(name: str, of_nodes: bool, of_edges: bool) -> None:
