@@ -117,7 +117,7 @@ static gw_status check_times_rows(const struct builder_writing *w)
 /* A column with a unit lacks no time, whether lists are sorted by it or not: NaT is an integer, which a draw would take
  * for the first of all times. */
 static gw_status check_time_columns(const struct builder_writing *w, const struct gw_time_view *view, bool edge,
-			       uint32_t type, const struct builder_items *arrays)
+				    uint32_t type, const struct builder_items *arrays)
 {
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < arrays->count && status == GW_OK; i++) {
