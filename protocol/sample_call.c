@@ -12,15 +12,16 @@ static size_t sample_call_padded(size_t bytes)
 
 /* Where the arrays of a call begin, after its head. */
 struct call_layout {
-	size_t columns, names, table, runs, rows, end;
+	size_t columns, names, until, from, runs, rows, end;
 };
 
 static struct call_layout call_layout_of(const struct gw_sample_call *call)
 {
 	struct call_layout layout = {.columns = sizeof(*call)};
 	layout.names = layout.columns + (size_t)call->column_count * sizeof(uint32_t);
-	layout.table = sample_call_padded(layout.names + call->name_bytes);
-	layout.runs = layout.table + (size_t)call->table_count * sizeof(struct gw_sample_group);
+	layout.until = sample_call_padded(layout.names + call->name_bytes);
+	layout.from = layout.until + (size_t)call->table_count * sizeof(int64_t);
+	layout.runs = layout.from + (call->flags & GW_SAMPLE_WINDOWS ? (size_t)call->table_count * sizeof(int64_t) : 0);
 	layout.rows = layout.runs + (size_t)call->run_count * sizeof(struct gw_sample_group_run);
 	layout.end = layout.rows + (size_t)call->row_count * sizeof(uint32_t);
 	return layout;
@@ -50,14 +51,15 @@ void gw_sample_call_print(const struct gw_sample_call *call, const struct gw_sam
 	const struct call_layout layout = call_layout_of(call);
 	uint8_t *bytes = out, *name = bytes + layout.names;
 	memcpy(bytes, call, sizeof(*call));
-	memset(bytes + layout.columns, 0, layout.table - layout.columns);
+	memset(bytes + layout.columns, 0, layout.until - layout.columns);
 	for (uint32_t i = 0; i < call->column_count; i++) {
 		const struct gw_sample_column *column = &arrays->columns[i];
 		memcpy(bytes + layout.columns + i * sizeof(uint32_t), &column->number, sizeof(uint32_t));
 		memcpy(name, column->name, strlen(column->name));
 		name += strlen(column->name) + 1;
 	}
-	put_bytes(bytes + layout.table, arrays->table, layout.runs - layout.table);
+	put_bytes(bytes + layout.until, arrays->until, layout.from - layout.until);
+	put_bytes(bytes + layout.from, arrays->from, layout.runs - layout.from);
 	put_bytes(bytes + layout.runs, arrays->runs, layout.rows - layout.runs);
 	put_bytes(bytes + layout.rows, arrays->rows, layout.end - layout.rows);
 }
@@ -120,7 +122,8 @@ gw_status gw_sample_call_parse(const void *bytes, size_t byte_count, uint32_t nu
 			       GW_SAMPLE_FLAGS);
 	const struct call_layout layout = call_layout_of(call);
 	const uint8_t *at = bytes;
-	arrays->table = (const void *)(at + layout.table);
+	arrays->until = (const void *)(at + layout.until);
+	arrays->from = call->flags & GW_SAMPLE_WINDOWS ? (const void *)(at + layout.from) : NULL;
 	arrays->runs = (const void *)(at + layout.runs);
 	arrays->rows = (const void *)(at + layout.rows);
 	gw_status status = take_columns(call, at, arrays);

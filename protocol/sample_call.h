@@ -3,7 +3,8 @@
  *   call:   struct gw_sample_call,
  *           the columns [column_count] uint32, ascending numbers, and their names [name_bytes], each with its NUL, both
  *           together padded to 8 bytes,
- *           the table of groups [table_count] struct gw_sample_group,
+ *           the table of groups: keys of the last eligible times [table_count] int64; with GW_SAMPLE_WINDOWS the first
+ *           ones, too,
  *           the rows' groups in runs [run_count] struct gw_sample_group_run,
  *           rows [row_count] uint32 (local rows of the lists' node type)
  *   reply:  runs of {struct gw_sample_run, counts [dst_count] uint32, edges [edge_count], neighbours [edge_count]},
@@ -31,8 +32,9 @@ enum gw_sample_flag {
 	GW_SAMPLE_REPLACE = 1,     /* with replacement */
 	GW_SAMPLE_BY_SOURCE = 2,   /* from out-lists */
 	GW_SAMPLE_STRICT_ENDS = 4, /* gw_groups.strict_ends (sampler/draw.h) */
+	GW_SAMPLE_WINDOWS = 8,     /* the table has first eligible times */
 };
-#define GW_SAMPLE_FLAGS (GW_SAMPLE_REPLACE | GW_SAMPLE_BY_SOURCE | GW_SAMPLE_STRICT_ENDS)
+#define GW_SAMPLE_FLAGS (GW_SAMPLE_REPLACE | GW_SAMPLE_BY_SOURCE | GW_SAMPLE_STRICT_ENDS | GW_SAMPLE_WINDOWS)
 
 #define GW_SAMPLE_COLUMNS_MAX 16u
 
@@ -57,11 +59,6 @@ struct gw_sample_column {
 	const char *name;
 };
 
-/* The keys of the eligible times of a group, both ends included. */
-struct gw_sample_group {
-	int64_t from, until;
-};
-
 /* The next `rows` rows are in a group. */
 struct gw_sample_group_run {
 	uint32_t group, rows;
@@ -70,7 +67,7 @@ struct gw_sample_group_run {
 /* The arrays of a call. They and the names point into the call's bytes, at any alignment. */
 struct gw_sample_arrays {
 	struct gw_sample_column columns[GW_SAMPLE_COLUMNS_MAX];
-	const struct gw_sample_group *table;
+	const int64_t *until, *from; /* [table_count], both ends included; from: NULL without GW_SAMPLE_WINDOWS */
 	const struct gw_sample_group_run *runs;
 	const uint32_t *rows;
 };

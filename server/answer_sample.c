@@ -446,15 +446,15 @@ static gw_status find_draw(const struct gw_server *server, const struct gw_sampl
 		return gw_fail(GW_UNSUPPORTED, "sample request of kind %u: this server does not know it", call->kind);
 	if (gw_vec_reserve(times, 2 * (size_t)call->table_count * sizeof(int64_t)) != GW_OK)
 		return GW_NO_MEMORY;
-	int64_t *from = times->data, *until = from + call->table_count;
-	for (uint32_t g = 0; g < call->table_count; g++) {
-		struct gw_sample_group group;
-		memcpy(&group, slice->arrays.table + g, sizeof(group));
-		from[g] = group.from;
-		until[g] = group.until;
+	int64_t *until = times->data, *from = until + call->table_count;
+	if (call->table_count) { /* copied, because a request may lie at any alignment */
+		memcpy(until, slice->arrays.until, call->table_count * sizeof(*until));
+		slice->draw.groups.until = until;
 	}
-	slice->draw.groups.from = call->table_count ? from : NULL;
-	slice->draw.groups.until = call->table_count ? until : NULL;
+	if (call->table_count && slice->arrays.from) {
+		memcpy(from, slice->arrays.from, call->table_count * sizeof(*from));
+		slice->draw.groups.from = from;
+	}
 	gw_status status = take_names(server, call, slice);
 	return status == GW_OK ? find_columns(server, slice) : status;
 }

@@ -68,12 +68,12 @@ static gw_status check_form(const struct planning *p, bool edge, uint32_t type, 
 
 struct time_scanning {
 	const struct gw_time_column *column;
-	uint64_t first; /* the lowest row without a time so far */
+	uint64_t first; /* the lowest entry without a time so far */
 };
 
-static bool is_no_time(const struct gw_time_column *column, uint64_t row)
+static bool is_no_time(const struct gw_time_column *column, uint64_t entry)
 {
-	int64_t key = gw_time_key(column->dtype, (const uint8_t *)column->data + row * gw_dtype_bytes(column->dtype));
+	int64_t key = gw_time_key(column->dtype, (const uint8_t *)column->data + entry * gw_dtype_bytes(column->dtype));
 	return gw_time_is_real(column->dtype) ? key == GW_TIME_KEY_NAN
 					      : column->unit != GW_UNIT_NONE && key == GW_TIME_NAT;
 }
@@ -100,12 +100,15 @@ gw_status gw_time_values_check(const struct gw_time_view *view, bool edge, uint3
 	char text[GW_EDGE_FOLDER_MAX + 1], row[GW_TIME_ROW_MAX];
 	struct time_scanning scanning = {.column = column, .first = GW_NONE};
 	bool real = gw_time_is_real(column->dtype);
+	uint64_t of_row = 1; /* entries */
+	for (uint32_t i = 1; i < column->ndim; i++)
+		of_row *= column->shape[i];
 	if ((!real && column->unit == GW_UNIT_NONE) ||
-	    gw_parallel_for(threads ? threads : gw_processors(), column->shape[0], GRAIN, scan_times, &scanning) ==
-		    GW_OK ||
+	    gw_parallel_for(threads ? threads : gw_processors(), column->shape[0] * of_row, GRAIN, scan_times,
+			    &scanning) == GW_OK ||
 	    scanning.first == GW_NONE)
 		return GW_OK;
-	view->name_row(view->context, edge, type, scanning.first, row);
+	view->name_row(view->context, edge, type, scanning.first / of_row, row);
 	return gw_fail(GW_RANGE, "%s%s%s of %s: time \"%s\" is %s: fill it in, or leave out the row",
 		       column->source ? column->source : "", column->source ? ": " : "", row,
 		       edge ? gw_meta_etype_text(view->meta, type, text) : view->meta->ntypes[type].name, name,

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# setup.sh DIR [full|pyg]: makes everything that the comparison needs in DIR. Existing parts are not made again. "pyg" makes
-# what a comparison with PyTorch Geometric needs: its environments and the R-MAT graph.
+# setup.sh DIR [full|pyg|kumo]: makes everything that the comparison needs in DIR. Existing parts are not made again. "pyg"
+# makes what a comparison with PyTorch Geometric needs: its environments and the R-MAT graph. "kumo" makes what one with
+# kumo-engine needs, and that alone makes it.
 #
 #   DIR/dgl                      virtual environment: dgl 1.1.3 on torch 2.13.0
 #   DIR/pyg                      virtual environment: PyTorch Geometric 2.8.1 on torch 2.13.0, with torch-sparse and torch-scatter
 #                                built from source (twenty minutes of two processors)
 #   DIR/pyglib                   the same with pyg-lib, if $PYG_LIB_SOURCE is a folder with its source and submodules
+#   DIR/kumo                     virtual environment: kumo-engine 1.0.0 without torch, which its sampler does not need; only with
+#                                "kumo" (Python 3.11 or newer)
 #   DIR/gb                       virtual environment: dgl 2.1.0 on torch 2.2.1 for GraphBolt; only with "full" (several GB)
 #   DIR/r20                      R-MAT graph, scale 20 x 16, as indptr.npy and indices.npy
 #   DIR/dgl2                     the same graph in DGL's two METIS parts
@@ -17,6 +20,19 @@ dir=$(mkdir -p "$1" && cd "$1" && pwd)
 say() { printf '%s\n' "setup: $*" >&2; }
 
 # The file "ready" marks a complete environment.
+if [ "${2:-}" = kumo ]; then
+	if [ ! -e "$dir/kumo/ready" ]; then
+		say "kumo-engine 1.0.0 into $dir/kumo"
+		[ -e "$dir/kumo/bin/pip" ] || python3 -m venv "$dir/kumo"
+		"$dir/kumo/bin/pip" install -q numpy pyarrow==24.0.0 cffi
+		# Its other dependencies are for training; torch, for CUDA, is several GB.
+		"$dir/kumo/bin/pip" install -q --no-deps kumo-engine==1.0.0
+		"$dir/kumo/bin/python" -c 'from diskgraph import SamplerEngine'
+		touch "$dir/kumo/ready"
+	fi
+	exit 0
+fi
+
 if [ "${2:-}" != pyg ] && [ ! -e "$dir/dgl/ready" ]; then
 	say "dgl 1.1.3 on torch 2.13.0 into $dir/dgl (a few minutes)"
 	python3 -m venv "$dir/dgl"

@@ -88,7 +88,6 @@ static void hop_source_free(struct gw_hop_source *source)
 	gw_vec_free(&source->call);
 	gw_vec_free(&source->call_rows);
 	gw_vec_free(&source->group_runs);
-	gw_vec_free(&source->group_table);
 	gw_vec_free(&source->begins);
 	gw_vec_free(&source->ends);
 	gw_picks_rounds_free(&source->rounds);

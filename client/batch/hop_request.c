@@ -86,19 +86,6 @@ static gw_status print_group_runs(struct gw_hop_source *source, uint64_t first, 
 	return GW_OK;
 }
 
-/* GW_NO_MEMORY. */
-static gw_status print_group_table(struct gw_hop_source *source)
-{
-	const struct gw_groups *groups = &source->draw.groups;
-	if (gw_vec_reserve(&source->group_table, groups->count * sizeof(struct gw_sample_group)) != GW_OK)
-		return GW_NO_MEMORY;
-	struct gw_sample_group *table = source->group_table.data;
-	for (uint32_t g = 0; g < groups->count; g++)
-		table[g] = (struct gw_sample_group){.from = groups->from ? groups->from[g] : INT64_MIN,
-						    .until = groups->until ? groups->until[g] : INT64_MAX};
-	return GW_OK;
-}
-
 /* As many rows as fit a request. */
 static gw_status print_call(struct gw_hop_source *source)
 {
@@ -113,7 +100,8 @@ static gw_status print_call(struct gw_hop_source *source)
 				      .kind = draw->kind->number,
 				      .flags = (draw->rule.replace ? GW_SAMPLE_REPLACE : 0u) |
 					       (source->direction == GW_OUT ? GW_SAMPLE_BY_SOURCE : 0u) |
-					       (draw->groups.strict_ends ? GW_SAMPLE_STRICT_ENDS : 0u),
+					       (draw->groups.strict_ends ? GW_SAMPLE_STRICT_ENDS : 0u) |
+					       (draw->groups.from ? GW_SAMPLE_WINDOWS : 0u),
 				      .row_count = (uint32_t)source->asked,
 				      .reply_bytes_max = REPLY_BYTES_MAX,
 				      .table_count = draw->groups.count};
@@ -129,12 +117,11 @@ static gw_status print_call(struct gw_hop_source *source)
 		rows[i] = (uint32_t)from[i];
 	gw_status status = print_group_runs(source, first, source->asked, &call.run_count);
 	if (status == GW_OK)
-		status = print_group_table(source);
-	if (status == GW_OK)
 		status = gw_vec_reserve(&source->call, gw_sample_call_bytes(&call));
 	if (status != GW_OK)
 		return status;
-	arrays.table = source->group_table.data;
+	arrays.until = draw->groups.until;
+	arrays.from = draw->groups.from;
 	arrays.runs = source->group_runs.data;
 	arrays.rows = rows;
 	gw_sample_call_print(&call, &arrays, source->call.data);

@@ -50,7 +50,7 @@ struct gw_hop_source {
 	uint64_t taken_dst, taken_edges, seen_dst; /* cursors of the merge */
 	/* By request. */
 	struct gw_link_op link_op;
-	struct gw_vec call, call_rows, group_runs, group_table;
+	struct gw_vec call, call_rows, group_runs;
 	uint64_t asked; /* rows of the open call */
 	/* By reads. */
 	struct gw_vec begins, ends;

@@ -92,6 +92,7 @@ static void set_ranges(struct gw_seed_groups *groups, const struct gw_seed_times
 	int64_t *from = (int64_t *)groups->ranges.data + (real ? 2 * (groups->count + 1) : 0);
 	int64_t *until = from + groups->count + 1;
 	uint64_t group = 0;
+	bool bounded = false;
 	for (uint32_t l = 0; l < list_count; l++) {
 		for (uint64_t i = 0; i < lists[l].count; i++, group++) {
 			const struct gw_time last = gw_time_at(times->real, lists[l].times, i);
@@ -101,16 +102,18 @@ static void set_ranges(struct gw_seed_groups *groups, const struct gw_seed_times
 			const struct gw_time_range range =
 				gw_time_range_of(real, lists[l].times_from ? &first : NULL, &last, times->strict);
 			from[group] = range.from;
+			bounded = bounded || range.from != INT64_MIN;
 			until[group] = range.until;
 		}
 	}
-	if (group ==
-	    0) { /* a table that is empty means no values: a batch without seeds has one group, which sees nothing */
+	if (group == 0) { /* an empty table means no values: a batch without seeds has one group, which sees nothing */
 		from[0] = INT64_MAX;
 		until[0] = INT64_MIN;
 	}
-	groups->tables[real] = (struct gw_groups){
-		.count = group ? (uint32_t)group : 1, .from = from, .until = until, .strict_ends = times->strict};
+	groups->tables[real] = (struct gw_groups){.count = group ? (uint32_t)group : 1,
+						  .from = bounded || group == 0 ? from : NULL,
+						  .until = until,
+						  .strict_ends = times->strict};
 }
 
 gw_status gw_seed_groups_set(struct gw_seed_groups *groups, const struct gw_seed_times *times,

@@ -251,6 +251,19 @@ static gw_status strings_body(void *context, uint64_t begin, uint64_t end, unsig
 	return GW_OK;
 }
 
+/* A draw would take a missing time for the first of all times. */
+static gw_status unit_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	const struct part_check *check = context;
+	const int64_t *times = (const int64_t *)check->array->data;
+	(void)thread;
+	for (uint64_t i = begin; i < end; i++) {
+		if (times[i] == GW_TIME_NAT)
+			return gw_part_bad(check->meta, GW_RANGE, check->array, "entry %" PRIu64 ": no time (NaT)", i);
+	}
+	return GW_OK;
+}
+
 static gw_status part_check_strings(struct part_check *check, unsigned threads)
 {
 	const char *key = check->array->meta->key;
@@ -328,6 +341,9 @@ static gw_status check_array(struct part_check *check, unsigned threads)
 		return gw_parallel_for(threads, array->rows * array->row_bytes, 16ull * GRAIN, bool_body, check);
 	if (gw_name_ends_in(array->meta->key, ".offsets"))
 		return part_check_strings(check, threads);
+	if (array->meta->dtype == GW_INT64 && gw_meta_unit(check->meta, array->meta->key) != GW_UNIT_NONE)
+		return gw_parallel_for(threads, gw_array_meta_bytes(array->meta) / sizeof(int64_t), GRAIN, unit_body,
+				       check);
 	gw_status status = gw_array_key_parse(check->meta, array->meta->key, &key);
 	if (status != GW_OK || !key.edge || !gw_name_ends_in(key.name, ".alias"))
 		return status;

@@ -33,7 +33,7 @@ static void parse_reply(const uint8_t *data, size_t size)
 static void use_call(const struct gw_sample_call *call, const struct gw_sample_arrays *arrays, const uint8_t *end)
 {
 	struct gw_sample_group_run run;
-	struct gw_sample_group group;
+	int64_t time;
 	struct gw_sample_call again;
 	struct gw_sample_arrays again_arrays;
 	uint64_t rows = 0;
@@ -45,8 +45,12 @@ static void use_call(const struct gw_sample_call *call, const struct gw_sample_a
 		rows += run.rows;
 	}
 	assert(!call->run_count || rows == call->row_count);
-	for (uint32_t i = 0; i < call->table_count; i++)
-		memcpy(&group, arrays->table + i, sizeof(group));
+	assert(!arrays->from == !(call->flags & GW_SAMPLE_WINDOWS));
+	for (uint32_t i = 0; i < call->table_count; i++) {
+		memcpy(&time, arrays->until + i, sizeof(time));
+		if (arrays->from)
+			memcpy(&time, arrays->from + i, sizeof(time));
+	}
 	for (uint32_t i = 0; i < call->row_count; i++)
 		memcpy(&row, arrays->rows + i, sizeof(row));
 	assert((const uint8_t *)arrays->rows + call->row_count * 4ull == end);
@@ -61,7 +65,7 @@ static void use_call(const struct gw_sample_call *call, const struct gw_sample_a
 		assert(strcmp(again_arrays.columns[i].name, arrays->columns[i].name) == 0);
 	}
 	/* The table, the runs and the rows lie together. */
-	assert(memcmp(again_arrays.table, arrays->table, (size_t)(end - (const uint8_t *)arrays->table)) == 0);
+	assert(memcmp(again_arrays.until, arrays->until, (size_t)(end - (const uint8_t *)arrays->until)) == 0);
 	free(printed);
 }
 

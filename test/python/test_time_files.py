@@ -329,15 +329,15 @@ def test_arrays_that_cannot_be_times(tmp_path, times, says):
 
 
 def test_files_that_lack_a_time(plain, tmp_path):
-    """NaT in a file is a number like another, until lists are to be sorted by it."""
+    """NaT in a file is refused, whether lists are sorted by the times or not: a draw would take it for the first time."""
     np.save(tmp_path / "day.npy", np.array([*range(19), "NaT"], "M8[D]"))
     words = [*plain[1], "--edge-feature", f"a:r:b:day={tmp_path / 'day.npy'}"]
-    run("import", *words, "--out", tmp_path / "whole", "--quiet")
-    says = 'time "day" is nat: fill it in, or leave out the row'
-    assert f"day.npy: row 19 of a:r:b: {says}" in refused("import", *words, "--time", "day", "--out", tmp_path / "no",
-                                                         "--quiet")
-    assert f"(input row 19) of a:r:b: {says}" in refused("partition", tmp_path / "whole", "--num-parts", 1, "--time",
-                                                         "day", "--out", tmp_path / "no")
+    for sorts in ((), ("--time", "day")):
+        assert 'day.npy: row 19 of a:r:b: time "day" is nat: fill it in, or leave out the row' in refused(
+            "import", *words, *sorts, "--out", tmp_path / "no", "--quiet")
+    np.save(tmp_path / "two.npy", np.array([*range(9), "NaT"], "M8[s]").reshape(5, 2))
+    assert 'two.npy: node 4 of b: time "two" is nat' in refused(
+        "import", *plain[1], "--node-feature", f"b:two={tmp_path / 'two.npy'}", "--out", tmp_path / "no", "--quiet")
     edges = ["--edges", next(word for word in words if word.startswith("a:r:b=")), "--num-nodes", "a=9"]
     assert "row 19" in refused("import", *edges, "--edge-time", f"a:r:b={tmp_path / 'day.npy'}", "--out",
                                tmp_path / "no", "--quiet")

@@ -17,7 +17,7 @@
 
 /* --- Calls. --- */
 
-static const struct gw_sample_group table[] = {{-5, 7}, {0, 0}, {INT64_MIN, INT64_MAX}};
+static const int64_t until[] = {7, 0, INT64_MAX}, from[] = {-5, 0, INT64_MIN};
 static const struct gw_sample_group_run runs[] = {{2, 1}, {0, 2}};
 static const uint32_t good_rows[] = {7, 0, 9};
 static const struct gw_sample_column good_columns[] = {{1, "weight"}, {2, "m"}, {7, "at"}};
@@ -29,12 +29,12 @@ static struct gw_sample_call good_call_with(uint32_t column_count, struct gw_sam
 				      .key = 99,
 				      .fanout = 5,
 				      .kind = 2,
-				      .flags = GW_SAMPLE_REPLACE,
+				      .flags = GW_SAMPLE_WINDOWS | GW_SAMPLE_REPLACE,
 				      .row_count = 3,
 				      .reply_bytes_max = 1000,
 				      .table_count = 3,
 				      .run_count = 2};
-	*arrays = (struct gw_sample_arrays){.table = table, .runs = runs, .rows = good_rows};
+	*arrays = (struct gw_sample_arrays){.until = until, .from = from, .runs = runs, .rows = good_rows};
 	for (uint32_t i = 0; i < column_count; i++)
 		gw_sample_call_add_column(&call, arrays, good_columns[i].number, good_columns[i].name);
 	return call;
@@ -72,7 +72,11 @@ static gw_status parse_bytes(const uint8_t *whole, size_t bytes, struct gw_sampl
 			assert_int_equal(arrays.columns[i].number, good_columns[i].number);
 			assert_string_equal(arrays.columns[i].name, good_columns[i].name);
 		}
-		assert_memory_equal(arrays.table, table, out->table_count * sizeof(table[0]));
+		assert_memory_equal(arrays.until, until, out->table_count * sizeof(until[0]));
+		if (out->flags & GW_SAMPLE_WINDOWS)
+			assert_memory_equal(arrays.from, from, out->table_count * sizeof(from[0]));
+		else
+			assert_null(arrays.from);
 		assert_memory_equal(arrays.runs, runs, out->run_count * sizeof(runs[0]));
 		assert_memory_equal(arrays.rows, good_rows, out->row_count * sizeof(good_rows[0]));
 	}
@@ -114,7 +118,7 @@ static void calls_are_checked(void **state)
 	}
 	for (uint32_t bit = 0; bit < 32; bit++) {
 		call = good_call();
-		call.flags = 1u << bit;
+		call.flags = GW_SAMPLE_WINDOWS | 1u << bit; /* the bytes have both times of the groups */
 		assert_int_equal(parse_call(&call), 1u << bit & GW_SAMPLE_FLAGS ? GW_OK : GW_UNSUPPORTED);
 	}
 	static const uint32_t counts[] = {0, 2, 4, GW_SAMPLE_ROWS_MAX + 1, UINT32_MAX, 1u << 30};

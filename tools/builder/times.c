@@ -17,6 +17,17 @@ const struct builder_etype *gw_builder_etype_at(const struct gw_builder *builder
 	}
 }
 
+static struct gw_time_column column_of(const struct gw_builder_array *array)
+{
+	struct gw_time_column column = {.dtype = array->dtype,
+					.ndim = array->ndim,
+					.data = array->data,
+					.source = array->source,
+					.unit = array->unit};
+	memcpy(column.shape, array->shape, sizeof(column.shape));
+	return column;
+}
+
 static bool builder_find_time(const void *context, bool edge, uint32_t type, const char *name,
 			      struct gw_time_column *out)
 {
@@ -28,12 +39,7 @@ static bool builder_find_time(const void *context, bool edge, uint32_t type, con
 		const struct builder_item *item = &arrays->items[i];
 		if (item->strings || strcmp(item->name, name) != 0)
 			continue;
-		*out = (struct gw_time_column){.dtype = item->array.dtype,
-					       .ndim = item->array.ndim,
-					       .data = item->array.data,
-					       .source = item->array.source,
-					       .unit = item->array.unit};
-		memcpy(out->shape, item->array.shape, sizeof(out->shape));
+		*out = column_of(&item->array);
 		return true;
 	}
 	if (!edge || !etype->edges.time || strcmp(etype->time_name, name) != 0)
@@ -108,6 +114,34 @@ static gw_status check_times_rows(const struct builder_writing *w)
 	return status;
 }
 
+/* A column with a unit lacks no time, whether lists are sorted by it or not: NaT is an integer, which a draw would take
+ * for the first of all times. */
+static gw_status check_columns(const struct builder_writing *w, const struct gw_time_view *view, bool edge,
+			       uint32_t type, const struct builder_items *arrays)
+{
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < arrays->count && status == GW_OK; i++) {
+		const struct gw_time_column column = column_of(&arrays->items[i].array);
+		if (!arrays->items[i].strings && column.unit != GW_UNIT_NONE)
+			status = gw_time_values_check(view, edge, type, arrays->items[i].name, &column, w->threads);
+	}
+	return status;
+}
+
+static gw_status check_units(const struct builder_writing *w, const struct gw_time_view *view)
+{
+	gw_status status = GW_OK;
+	for (uint32_t t = 0; t < w->meta->num_ntypes && status == GW_OK; t++)
+		status = check_columns(w, view, false, t, &w->builder->ntypes[t].arrays);
+	for (uint32_t e = 0; e < w->meta->num_etypes && status == GW_OK; e++) {
+		bool turned;
+		const struct builder_etype *etype = gw_builder_etype_at(w->builder, e, &turned);
+		if (!turned)
+			status = check_columns(w, view, true, e, &etype->arrays);
+	}
+	return status;
+}
+
 gw_status gw_builder_plan_times(struct builder_writing *w, const struct gw_builder_options *options)
 {
 	const struct gw_time_view view = {.meta = w->meta,
@@ -118,6 +152,8 @@ gw_status gw_builder_plan_times(struct builder_writing *w, const struct gw_build
 	gw_status status = options->num_times ? check_times_rows(w) : GW_OK;
 	if (status == GW_OK)
 		status = gw_time_plan_make(&view, options->times, options->num_times, options->threads, &w->times);
+	if (status == GW_OK)
+		status = check_units(w, &view);
 	for (uint32_t e = 0; e < w->meta->num_etypes && status == GW_OK; e++) {
 		bool turned;
 		struct gw_edge_type *type = &w->meta->etypes[e];
