@@ -221,6 +221,8 @@ def test_what_does_not_fit(tmp_path, monkeypatch):
         # The arrays go through files that the user never sees, so the error names the feature.
         ({"graph": edges, "num_nodes": NODES, "node_features": {"x": np.ones(NODES, np.complex64)}}, TypeError,
          "x of _N: complex numbers cannot be stored"),
+        *(({"graph": edges, "num_nodes": NODES, "node_features": {"x": one}}, TypeError,
+           "x of _N: rows are an array or a list") for one in (5, np.array(5), torch.tensor(5), "text", None)),
         ({"graph": edges, "edge_features": {"y": np.ones((len(edges), 1, 1, 1, 1))}}, RuntimeError,
          r'^graphwire import: edge feature y of _N:_E:_N: more than'),
         ({"graph": edges, "num_nodes": NODES, "node_features": {"train_mask": np.ones((NODES, 2))}}, RuntimeError,

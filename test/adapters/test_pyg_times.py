@@ -367,6 +367,19 @@ def test_a_new_loader_draws_by_the_times_of_now():
     assert counts[0] > 0 and counts[1] == 0
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.float64, torch.float32])
+def test_a_loader_keeps_the_times_of_its_seeds(dtype):
+    """A batch says the times by which it was drawn, of the type that was given."""
+    data, ends = small(), torch.arange(12).repeat(2, 1)
+    given = torch.arange(12, dtype=dtype)
+    loaders = [NeighborLoader(data, [-1], torch.arange(12), batch_size=12, time_attr="time", input_time=given),
+               LinkNeighborLoader(data, [-1], ends, batch_size=12, time_attr="time", edge_label_time=given)]
+    given.zero_()
+    for name, loader in zip(("seed_time", "edge_label_time"), loaders):
+        (batch,) = loader
+        assert torch.equal(batch[name], torch.arange(12, dtype=dtype))
+
+
 def test_dates():
     """Dates of seeds are converted to the unit of the graph's times, exactly or not at all."""
     data = small_types()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 import io
 import multiprocessing
 import pickle
@@ -137,6 +138,26 @@ def test_copies_are_equal(graph, kind):
         check_equal(kept, one)
         with pytest.raises(ValueError, match="pickled"):
             one.digest()
+
+
+class Pickled:
+    """Becomes a Batch that has this state."""
+
+    def __init__(self, state):
+        self.state = state
+
+    def __reduce__(self):
+        return copyreg._reconstructor, (graphwire.Batch, object, None), self.state
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_that_an_older_version_pickled(graph, kind):
+    """It lacks the attributes that came later."""
+    batch = batches_of(graph)[kind]
+    state = {name: value for name, value in batch.__getstate__().items() if name not in ("groups", "seed_times")}
+    again = pickle.loads(pickle.dumps(Pickled(state)))
+    for one in (again, pickle.loads(pickle.dumps(again)), again._changed(lambda array: array)):
+        check_equal(batch, one)
 
 
 class Batches(torch.utils.data.IterableDataset):

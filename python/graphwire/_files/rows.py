@@ -24,12 +24,18 @@ def _of_torch(values: Any, what: str) -> np.ndarray:
     values = values.detach().cpu()
     if values.layout != torch.strided:
         raise TypeError(f"{what}: sparse tensors have no rows: use .to_dense()")
+    if not values.dim():
+        raise _no_rows(values, what)
     if values.dtype == torch.bfloat16:
         return values.contiguous().view(torch.int16).numpy().view(BFLOAT16)
     try:
         return _real(values.numpy(), what)
     except TypeError as error:  # a dtype that NumPy lacks
         raise TypeError(f"{what}: rows of {values.dtype} cannot be stored: {error}") from error
+
+
+def _no_rows(values: Any, what: str) -> TypeError:
+    return TypeError(f"{what}: rows are an array or a list, not {values!r:.60}")
 
 
 def _real(values: np.ndarray, what: str) -> np.ndarray:
@@ -126,6 +132,8 @@ def array(values: Any, what: str) -> np.ndarray:
         found = np.asarray(values)
     except ValueError as error:  # lists of different lengths
         raise ValueError(f"{what}: {error}") from error
+    if not found.ndim:
+        raise _no_rows(values, what)
     if str(found.dtype) == "bfloat16":  # of ml_dtypes
         return found.view(BFLOAT16)
     if found.dtype.kind in "UTS":  # of a list, NumPy makes text of numbers too

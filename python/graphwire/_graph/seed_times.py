@@ -25,19 +25,23 @@ from graphwire._graph.rules import SOURCE, Rules, listed, unit_of
 
 def by_list(given: Any, names: Sequence[str], name_of: Callable[[Any], str], what: str, several: bool) -> list[Any]:
     """The part of an argument for each list of seeds. names: the lists' types; name_of: the type of a key; several: the
-    seeds are given by type. One number holds for all lists. Raises InvalidError for a type that has none."""
+    seeds are given by type. One number holds for all lists. Raises InvalidError for a type that has none, or that is named twice.
+    """
     if not isinstance(given, Mapping):
-        if several and given is not None and np.ndim(given):
+        if several and (isinstance(given, (list, tuple)) or (given is not None and np.ndim(given))):
             raise checks.invalid(f"{what}: the seeds are given by type: give {{type: {what}}}")
         return [given] * len(names)
     if not several:
         raise TypeError(f"{what}: the seeds are of one type, and are given without it: give {what} without a type")
-    found = {}
+    found: dict[str, Any] = {}
     for key, value in given.items():
         try:
-            found[name_of(key)] = value
+            name = name_of(key)
         except NotFoundError as error:
             raise NotFoundError(error.status, f"{what}: {error}") from None
+        if name in found:
+            raise checks.invalid(f"{what}: {name} is named twice")
+        found[name] = value
     other = found.keys() - set(names)
     if other:
         raise checks.invalid(f"{what}: {min(other)} has no seeds")

@@ -311,8 +311,9 @@ class Batch:
         return {name: value for name, value in self._make().items() if name != "_form"} | {"_lease": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Batches that older versions pickled have no groups."""
-        self.__dict__.update({"groups": None, "seed_times": None} | state)
+        """A batch that an older version pickled lacks the attributes that came later."""
+        self.__dict__.update(Batch(None, None, {}, [], {}, {}).__dict__)
+        self.__dict__.update(state)
 
     def _changed(self, change: Change) -> Batch:
         changed = Batch(_of(self.seeds, change), _of(self.seed_rows, change), _each(self.nodes, change),

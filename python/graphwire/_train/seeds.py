@@ -21,6 +21,7 @@ from graphwire._base.arrays import Ids
 from graphwire._base.native import ResourceError, c_name, ffi, lib, owned
 from graphwire._base.opened import Etype
 from graphwire._graph import time_ranges
+from graphwire._graph.fanouts import etype_of
 from graphwire._graph.graph import Graph
 from graphwire._graph.held_out import pair_of
 from graphwire._graph.rules import Rules, listed
@@ -69,16 +70,17 @@ class _Lists:
         """Sets the times of the lists; this object keeps the arrays. NodeLoader documents the arguments."""
         for_negatives = self._for_negatives(graph, rules)
         if for_negatives and not rules.times and times is None:
-            raise checks.invalid("exist_time needs times=, one for each seed")
+            raise checks.invalid("exist_time and exist_end need times=, one for each seed")
         types, number = (graph.etypes, graph.etype_number) if self.of_edges else (graph.ntypes, graph.ntype_number)
-        names = [types[kind] for kind in self.types]
+        names = [] if self.empty else [types[kind] for kind in self.types]
 
         def of_lists(given: Any, what: str) -> list[Any]:
-            return by_list(given, names, lambda kind: types[number(kind)], what, self.several)
+            found = by_list(given, names, lambda kind: types[number(kind)], what, self.several)
+            return [None if given is None else ()] * len(self.types) if self.empty else found
 
         every = of_lists(times, "times")
-        if self.empty and times is None:
-            every = [()] * len(names)
+        if times is None and rules.times and self.empty:
+            every = [()] * len(self.types)
         elif times is None and rules.times:
             if self.pairs:
                 raise checks.invalid(f"times: {types[min(self.pairs)]} has seeds by their ends, which have no feature: "
@@ -168,9 +170,9 @@ class EdgeSeeds(_Lists):
             if len(given) != 1:
                 raise ValueError("ends: the seeds are of several edge types: give {edge type: ends}")
             ends = {next(iter(given)): ends}
-        found = {}
+        found: dict[int, tuple[np.ndarray, ...]] = {}
         for etype, pair in (ends or {}).items():
-            number = graph.etype_number(etype)
+            number = graph.etype_number(None) if etype is None else etype_of(graph, etype, found, "ends")
             found[number] = tuple(_arrays.ids_array(ids, graph._node_counts[end], "ends")
                                   for ids, end in zip(pair_of(pair, "ends"), graph._ends[number]))
             if len(found[number][0]) != len(found[number][1]):
@@ -191,7 +193,9 @@ class EdgeSeeds(_Lists):
         types that it does not name get None."""
         if not isinstance(option, Mapping):
             return [option] * len(self.types)
-        found = {graph.etype_number(kind): value for kind, value in option.items()}
+        found: dict[int, Any] = {}
+        for kind, value in option.items():
+            found[etype_of(graph, kind, found, name)] = value
         other = found.keys() - set(self.types)
         if other:
             raise ValueError(f"{name}: {graph.etypes[min(other)]} has no seeds")

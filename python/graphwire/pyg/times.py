@@ -101,12 +101,12 @@ def checked(rows: np.ndarray, what: str) -> np.ndarray:
 
 
 class SeedTimes:
-    """given: the times of `count` seeds as the caller gives them, or the numbers that dates mean, [count]. numbers: the
-    same as int64 or float64. argument: the name for errors."""
+    """given: the times of `count` seeds, of the type of the caller's tensor, [count]. numbers: the same as int64 or
+    float64. Both are copies, so that a batch has the times by which it was drawn. argument: the name for errors."""
 
     def __init__(self, given: Any, count: int, argument: str, unit: str | None):
         found = torch.from_numpy(numbers(argument, given, None, unit))
         if len(found) != count:
             raise ValueError(f"{argument}: {len(found)} times for {count} seeds, which have one each")
         self.numbers = found
-        self.given = given if isinstance(given, torch.Tensor) and given.dim() else found
+        self.given = found.to(given) if isinstance(given, torch.Tensor) and given.dim() else found
