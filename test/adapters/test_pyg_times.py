@@ -456,3 +456,11 @@ def test_own_times_are_never_told():
         warnings.simplefilter("always")
         (batch,) = NeighborLoader(types, [-1], "a", time_attr="time", batch_size=5)
     assert batch["b"].num_nodes == 0 and not [one for one in found if "seeds' times" in str(one.message)]
+
+
+def test_batches_without_links():
+    data = small()
+    for how in {}, {"disjoint": True}, {"time_attr": "time", "edge_label_time": torch.full((150,), 8)}:
+        for negatives in NEGATIVES:
+            batch = LinkNeighborLoader(data, [2], neg_sampling=negatives, **how)([])
+            assert batch.num_nodes == 0 and len(batch.input_id) == 0 and ("batch" in batch) == bool(how)

@@ -116,8 +116,8 @@ static gw_status check_times_rows(const struct builder_writing *w)
 
 /* A column with a unit lacks no time, whether lists are sorted by it or not: NaT is an integer, which a draw would take
  * for the first of all times. */
-static gw_status check_columns(const struct builder_writing *w, const struct gw_time_view *view, bool edge,
-			       uint32_t type, const struct builder_items *arrays)
+static gw_status check_time_columns(const struct builder_writing *w, const struct gw_time_view *view, bool edge,
+				    uint32_t type, const struct builder_items *arrays)
 {
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < arrays->count && status == GW_OK; i++) {
@@ -132,12 +132,12 @@ static gw_status check_units(const struct builder_writing *w, const struct gw_ti
 {
 	gw_status status = GW_OK;
 	for (uint32_t t = 0; t < w->meta->num_ntypes && status == GW_OK; t++)
-		status = check_columns(w, view, false, t, &w->builder->ntypes[t].arrays);
+		status = check_time_columns(w, view, false, t, &w->builder->ntypes[t].arrays);
 	for (uint32_t e = 0; e < w->meta->num_etypes && status == GW_OK; e++) {
 		bool turned;
 		const struct builder_etype *etype = gw_builder_etype_at(w->builder, e, &turned);
 		if (!turned)
-			status = check_columns(w, view, true, e, &etype->arrays);
+			status = check_time_columns(w, view, true, e, &etype->arrays);
 	}
 	return status;
 }

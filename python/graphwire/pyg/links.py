@@ -228,7 +228,11 @@ class Shared:
     def of_triplet(self) -> tuple[torch.Tensor, torch.Tensor]:
         """(dst_pos_index, dst_neg_index)."""
         rows = self.rows[1]
-        return rows[:self.count], rows[self.count:].view(self.count, -1).squeeze(-1)
+        return rows[:self.count], rows[self.count:].view(self.count, self._each()).squeeze(-1)
+
+    def _each(self) -> int:
+        """The number of negatives of each link."""
+        return max(len(self.rows[1]) // max(self.count, 1) - 1, 0)
 
 
 class Apart(Shared):
@@ -254,8 +258,7 @@ class Apart(Shared):
 
     def of_triplet(self) -> tuple[torch.Tensor, torch.Tensor]:
         rows = self.rows[1]
-        each = len(rows) // max(self.count, 1) - 1
-        return rows[:self.count], rows[self.count:].view(max(each, 0), self.count).t().squeeze(-1)
+        return rows[:self.count], rows[self.count:].view(self._each(), self.count).t().squeeze(-1)
 
 
 def repeated(length: int, links: int) -> np.ndarray:
