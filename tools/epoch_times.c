@@ -17,6 +17,7 @@
 #include "core/errors/units.h"
 #include "core/graph/npy.h"
 #include "core/memory/alloc.h"
+#include "tools/times.h"
 
 #define FIRST_WHOLE_ABOVE 0x1p63 /* the first real number above every int64 */
 
@@ -200,13 +201,26 @@ static gw_status set_from_file(const struct gw_epoch_times_plan *plan, uint64_t 
 	return status;
 }
 
+/* The name of the nodes' own feature of the times, which is NAME for --time NAME and NAME.source; NULL: none. */
+static const char *time_of_nodes(const struct gw_epoch_times_plan *plan, struct gw_client *client, uint32_t ntype)
+{
+	const struct gw_tensor *tensor;
+	for (uint32_t i = 0; (tensor = gw_tensor_at(client, i)) != NULL; i++) {
+		if (!tensor->of_edges && tensor->type == ntype && gw_time_word_means(plan->time, tensor->name))
+			return tensor->name;
+	}
+	return NULL;
+}
+
 /* ids: NULL: all nodes or edges of the type. */
 static gw_status set_from_feature(const struct gw_epoch_times_plan *plan, struct gw_client *client,
 				  const struct gw_seeds *seeds, const char *unit, struct gw_sample_spec *spec,
 				  struct gw_epoch_times *times)
 {
 	const struct gw_tensor *tensor;
-	gw_status status = (spec->edges ? gw_edge_tensor : gw_node_tensor)(client, seeds->type, plan->time, &tensor);
+	const char *of_nodes = spec->edges ? NULL : time_of_nodes(plan, client, seeds->type);
+	gw_status status = (spec->edges ? gw_edge_tensor : gw_node_tensor)(client, seeds->type,
+									   of_nodes ? of_nodes : plan->time, &tensor);
 	if (status != GW_OK)
 		return gw_context(status, "--at or --times is missing, and the seeds have no times of their own");
 	if (tensor->ndim != 1 || !gw_time_is_possible(tensor->dtype))
@@ -236,11 +250,7 @@ static gw_status set_negatives(const struct gw_epoch_times_plan *plan, struct gw
 {
 	const struct gw_graph_info *graph = gw_client_graph(client);
 	uint32_t ntype = graph->etypes[edges->etype].dst;
-	const struct gw_tensor *tensor;
-	for (uint32_t i = 0; (tensor = gw_tensor_at(client, i)) != NULL; i++) {
-		if (!tensor->of_edges && tensor->type == ntype && strcmp(tensor->name, plan->time) == 0)
-			edges->exist_time = plan->time;
-	}
+	edges->exist_time = time_of_nodes(plan, client, ntype);
 	return edges->exist_time
 		       ? GW_OK
 		       : gw_fail(GW_INVALID,

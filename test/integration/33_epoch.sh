@@ -72,7 +72,10 @@ refuses "epoch: bytes" 1 'bytes.npy" is not one int64' "${epoch[@]}" --time born
 refuses "epoch: no file" 1 'absent.npy: cannot open' "${epoch[@]}" --time born --times absent.npy
 refuses "epoch: times that fractions do not have" 1 '9223372036854775807 is not exact' "${epoch[@]}" --time born --at 9223372036854775807 --window 0.5
 refuses "epoch: negatives without times" 1 'negatives: _N has no feature "when".*--negatives 0' "${epoch[@]}" --edges _E --time when
-holds "epoch: negatives of existing nodes" "${epoch[@]}" --edges _E --time born --at 300
+for name in born born.source; do
+	holds "epoch: seeds have the times of $name" "${epoch[@]}" --time $name
+	holds "epoch: negatives that exist by $name" "${epoch[@]}" --edges _E --time $name --at 300
+done
 
 # --- Servers without a key. ---
 declare -a address

@@ -329,7 +329,7 @@ def test_arrays_that_cannot_be_times(tmp_path, times, says):
 
 
 def test_files_that_lack_a_time(plain, tmp_path):
-    """NaT in a file is refused, whether lists are sorted by the times or not: a draw would take it for the first time."""
+    """NaT in a file is refused, whether lists are sorted by it or not: a draw would take it for the first time."""
     np.save(tmp_path / "day.npy", np.array([*range(19), "NaT"], "M8[D]"))
     words = [*plain[1], "--edge-feature", f"a:r:b:day={tmp_path / 'day.npy'}"]
     for sorts in ((), ("--time", "day")):

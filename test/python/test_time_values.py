@@ -324,12 +324,13 @@ def test_seeds_that_name_no_type(graph):
         for options, told in (({"times": {}}, "times needs time="), ({"window": 3}, "window needs time=")):
             with pytest.raises(graphwire.InvalidError, match=f"^{told}"):
                 loader(graph, {}, [2], **options)
-    with pytest.raises(graphwire.InvalidError, match="^times: a has no seeds$"):
+    with pytest.raises(graphwire.InvalidError, match=r"^times: a has no seeds$"):
         graphwire.NodeLoader(graph, {}, [2], time="u", times={"a": 3})
 
 
 @pytest.mark.parametrize("option, value", [
-    ("times", 3), ("window", 1), ("negatives", 1), ("negative_end", "src"), ("exist_time", False), ("ends", ([0], [0]))])
+    ("times", 3), ("window", 1), ("negatives", 1), ("negative_end", "src"), ("exist_time", False),
+    ("ends", ([0], [0]))])
 def test_a_type_is_named_once(graph, option, value):
     options = {"time": "t", "times": 3, option: {"r": value, ("a", "r", "b"): value}}
     with pytest.raises(graphwire.InvalidError, match=f"^{option}: a:r:b is named twice$"):
@@ -337,6 +338,6 @@ def test_a_type_is_named_once(graph, option, value):
 
 
 def test_lists_for_seeds_by_type(graph):
-    for times in ([1], (1, 2), [[1], [2, 3]], np.array([1, 2]), torch.tensor([1])):
-        with pytest.raises(graphwire.InvalidError, match="^times: the seeds are given by type: give {type: times}$"):
-            graphwire.sample(graph, {"a": [0], "b": [1]}, [2], time="u", times=times)
+    for given in ([1], (1, 2), [[1], [2, 3]], np.array([1, 2]), torch.tensor([1])):
+        with pytest.raises(graphwire.InvalidError, match=r"^times: the seeds are given by type: give {type: times}$"):
+            graphwire.sample(graph, {"a": [0], "b": [1]}, [2], time="u", times=given)

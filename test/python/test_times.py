@@ -189,7 +189,7 @@ def test_negatives_exist_at_the_times_of_their_edges(opened):
             later.append(int((born[drawn] > times[:, None]).sum()))
         assert later[:3] == [0, 0, 0] and (later[3] > 0 or (born[:, None] <= times).all()) and index
         assert graphwire.EdgeLoader(opened, [0], [2], time="t", times=3, negative_ids=[0], **options)
-    with pytest.raises(graphwire.InvalidError, match="exist_time needs times="):
+    with pytest.raises(graphwire.InvalidError, match="exist_time and exist_end need times="):
         graphwire.EdgeLoader(opened, [0], [2], etype="buys", negatives=1, exist_time="t")
     with pytest.raises(TypeError, match="exist_time: the name of a node feature, or False, not True"):
         graphwire.EdgeLoader(opened, [0], [2], etype="buys", negatives=1, times=2, exist_time=True)

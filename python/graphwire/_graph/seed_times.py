@@ -25,8 +25,8 @@ from graphwire._graph.rules import SOURCE, Rules, listed, unit_of
 
 def by_list(given: Any, names: Sequence[str], name_of: Callable[[Any], str], what: str, several: bool) -> list[Any]:
     """The part of an argument for each list of seeds. names: the lists' types; name_of: the type of a key; several: the
-    seeds are given by type. One number holds for all lists. Raises InvalidError for a type that has none, or that is named twice.
-    """
+    seeds are given by type. One number holds for all lists. Raises InvalidError for a type that has none, or that is
+    named twice."""
     if not isinstance(given, Mapping):
         if several and (isinstance(given, (list, tuple)) or (given is not None and np.ndim(given))):
             raise checks.invalid(f"{what}: the seeds are given by type: give {{type: {what}}}")
