@@ -2,6 +2,7 @@
  * true. The client keeps the results in a list, one for each edge type and names in use. */
 #include "client/batch/edge_columns.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "client/rows/tensors.h"
@@ -47,6 +48,23 @@ static gw_status column_add(struct gw_client *client, struct gw_edge_columns *co
 	return status;
 }
 
+/* NAME.source is true as long as the sources' NAME never changes. */
+static gw_status check_source(const struct gw_client *client, const struct gw_column_names *names, enum gw_column column)
+{
+	const struct gw_graph_meta *meta = client->meta;
+	const char *name = names->of[column], *source = meta->ntypes[meta->etypes[names->etype].src].name;
+	char key[GW_COLUMN_KEY_MAX];
+	if (meta->minor < GW_FORMAT_MINOR_TIMES || !name || !gw_name_ends_in(name, GW_TIME_SOURCE_TAIL))
+		return GW_OK;
+	snprintf(key, sizeof(key), "node/%s/%.*s", source, (int)(strlen(name) - strlen(GW_TIME_SOURCE_TAIL)), name);
+	if (!gw_array_is_mutable(client, key))
+		return GW_OK;
+	return gw_fail(GW_UNSUPPORTED,
+		       "edge type %s: edges cannot be drawn by \"%s\", because the feature of %s is served as mutable "
+		       "rows",
+		       client->etypes[names->etype].name, name, source);
+}
+
 static gw_status columns_add(struct gw_client *client, struct gw_edge_columns *columns)
 {
 	const struct gw_column_names *names = &columns->names;
@@ -58,10 +76,12 @@ static gw_status columns_add(struct gw_client *client, struct gw_edge_columns *c
 	}
 	gw_status status = gw_column_forms(names, columns->sampling.kind, arrays, columns->sampling.forms);
 	for (uint32_t c = 0; c < GW_COLUMN_COUNT && status == GW_OK; c++) {
-		if (arrays[c])
-			status = gw_array_is_mutable(client, arrays[c]->key)
-					 ? gw_column_fail_mutable(names, c)
-					 : column_add(client, columns, c, arrays[c]);
+		if (!arrays[c])
+			continue;
+		status = gw_array_is_mutable(client, arrays[c]->key) ? gw_column_fail_mutable(names, c)
+								      : check_source(client, names, c);
+		if (status == GW_OK)
+			status = column_add(client, columns, c, arrays[c]);
 	}
 	for (uint32_t c = 0; c < GW_COLUMN_COUNT && status == GW_OK; c++) {
 		if (!(columns->sampling.kind->columns & GW_COLUMN_BIT(c)) || arrays[c] ||

@@ -31,6 +31,7 @@ struct part_check {
 	const struct gw_array *array;         /* a further array to check with the lists; NULL: none */
 	const struct gw_array *keys;          /* the first sort key of the lists: time, relation, or NULL */
 	bool real;                            /* these keys are times of real numbers */
+	bool unknown;                         /* the keys are rows that change, so the order of lists is not checked */
 	const struct gw_array *bytes;         /* if `array` has the offsets of strings: the bytes of the strings */
 };
 
@@ -107,7 +108,7 @@ static gw_status check_list(const struct part_check *check, uint64_t row, uint64
 		if (check->real && key == flip_sign(GW_TIME_KEY_NAN))
 			return gw_part_bad(check->meta, GW_RANGE, check->keys,
 					   "position %" PRIu64 ": a time is no number", i);
-		if (i > from && (key < last_key || (key == last_key && id < last_id)))
+		if (i > from && !check->unknown && (key < last_key || (key == last_key && id < last_id)))
 			return gw_part_bad(check->meta, GW_FORMAT, check->ids,
 					   "position %" PRIu64 " (row %" PRIu64 "): out of the list's order", i, row);
 		last_key = key;
@@ -180,7 +181,7 @@ static gw_status check_out_list(const struct part_check *check, uint64_t row)
 				continue;
 			key = first_key(check->keys, position);
 		}
-		if (key < last_key || (key == last_key && id < last_id))
+		if (!check->unknown && (key < last_key || (key == last_key && id < last_id)))
 			return gw_part_bad(check->meta, GW_FORMAT, check->ids,
 					   "position %" PRIu64 " (row %" PRIu64 "): out of the list's order", i, row);
 		last_key = key;
@@ -295,12 +296,15 @@ static const struct gw_array *edge_array(const struct part_check *check, const c
 	return gw_part_array(check->part, key);
 }
 
-static const struct gw_array *sort_keys(const struct part_check *check, const struct gw_edge_type *type)
+static void set_sort_keys(struct part_check *check, const struct gw_edge_type *type)
 {
-	if (type->order == GW_ORDER_SRC)
-		return NULL;
-	const struct gw_array *keys = edge_array(check, type->order == GW_ORDER_TIME_SRC ? type->time_name : "rel");
-	return keys->apart ? NULL : keys;
+	check->keys = NULL;
+	if (type->order != GW_ORDER_SRC)
+		check->keys = edge_array(check, type->order == GW_ORDER_TIME_SRC ? type->time_name : "rel");
+	check->unknown = check->keys && check->keys->apart;
+	if (check->unknown)
+		check->keys = NULL;
+	check->real = check->keys && gw_time_is_real(check->keys->meta->dtype);
 }
 
 static gw_status check_etype(struct part_check *check, unsigned threads)
@@ -309,8 +313,7 @@ static gw_status check_etype(struct part_check *check, unsigned threads)
 	check->lists = gw_part_adjacency(check->part, check->etype);
 	check->offsets = node_array(check, type->dst, "indptr");
 	check->ids = edge_array(check, "indices");
-	check->keys = sort_keys(check, type);
-	check->real = check->keys && gw_time_is_real(check->keys->meta->dtype);
+	set_sort_keys(check, type);
 	gw_status status = check_offsets(check, threads);
 	return status == GW_OK ? gw_parallel_for(threads, check->lists->rows, GRAIN / 16, lists_body, check) : status;
 }
@@ -324,7 +327,7 @@ static gw_status part_check_transpose(struct part_check *check, unsigned threads
 	check->offsets = node_array(check, type->src, "out_indptr");
 	check->ids = edge_array(check, "out/indices");
 	check->array = edge_array(check, "out/eid");
-	check->keys = sort_keys(check, type);
+	set_sort_keys(check, type);
 	gw_status status = check_offsets(check, threads);
 	if (status != GW_OK)
 		return status;

@@ -437,3 +437,29 @@ def test_rows_of_repeated_nodes(opened, made):
         optimizer.step()
         counts = torch.bincount(batch.nodes["item"], minlength=COUNTS["item"])
         assert torch.equal(table.weight[:, 0], -counts.float())
+
+
+def test_times_that_change(tmp_path):
+    """Servers serve times as rows that change, also those by which lists are sorted, and no edge is drawn by them."""
+    random, etypes = np.random.default_rng(3), [("a", "r", "b"), ("b", "s", "a")]
+    path = graphwire.partition_graph(
+        {etype: (random.integers(0, 30, 400), random.integers(0, 30, 400)) for etype in etypes}, "g", 2,
+        tmp_path / "g", method="random", num_nodes={"a": 30, "b": 30}, node_features={"a": {"t": random.random(30)}},
+        edge_features={etypes[1]: {"t": random.random(400)}}, transpose=True, time="t")
+    with graphwire.open(path, numpy=True) as graph:
+        wanted = graphwire.sample(graph, range(30), [4, 4], ntype="a").digest()
+    for key, etype, says in (("edge/b__s__a/t", "b:s:a", '"t" is served as mutable rows'),
+                             ("node/a/t", "a:r:b", 'cannot be drawn by "t.source", because the feature of a is')):
+        logs = tmp_path / etype[0]
+        logs.mkdir()
+        servers = Servers(path.parent, 2, logs, "--mutable", key)
+        try:
+            with graphwire.open(servers=servers.addresses, numpy=True) as graph:
+                assert graphwire.sample(graph, range(30), [4, 4], ntype="a").digest() == wanted
+                with pytest.raises(graphwire.GraphwireError, match=says):
+                    graph.neighbours([0], etype, 2, time="t", times=1.0)
+                other = "a:r:b" if etype == "b:s:a" else "b:s:a"
+                assert len(graph.neighbours([0], other, -1, time="t", times=1.0).edge_ids)
+        finally:
+            for part in range(2):
+                servers.end(part)

@@ -331,6 +331,48 @@ static void test_real_times(void **state)
 	assert_int_equal(gw_remove_tree(root), GW_OK);
 }
 
+/* Times with a unit, by which no list is sorted: a missing one is refused by the writer, and by the loader. */
+static void test_missing_times(void **state)
+{
+	(void)state;
+	static const char key[] = "edge/_N___E___N/t";
+	static const uint64_t ends[] = {0, 1, 2, 3, 0};
+	static const int64_t lacking[] = {1, INT64_MIN, 3, 4, 5}, all[] = {1, -2, 3, 4, 5};
+	struct gw_builder_edges edges = {.count = 5, .src = ends, .dst = ends};
+	struct gw_builder_array array = {
+		.name = "t", .dtype = GW_INT64, .ndim = 1, .shape = {5}, .data = lacking, .unit = GW_UNIT_S};
+	struct gw_builder_options options = {.quiet = true, .replace = true};
+	char root[64], folder[96];
+	gw_test_folder(root);
+	snprintf(folder, sizeof(folder), "%s/graph", root);
+	for (int complete = 0; complete < 2; complete++) {
+		struct gw_builder *builder;
+		uint32_t ntype, etype;
+		array.data = complete ? all : lacking;
+		assert_int_equal(gw_builder_create("fixture", &builder), GW_OK);
+		assert_int_equal(gw_builder_ntype(builder, "_N", &ntype), GW_OK);
+		gw_builder_ntype_count(builder, ntype, 4);
+		assert_int_equal(gw_builder_etype(builder, ntype, "_E", ntype, &edges, &etype), GW_OK);
+		assert_int_equal(gw_builder_edge_array(builder, etype, &array), GW_OK);
+		assert_int_equal(gw_builder_write(builder, folder, &options, NULL), complete ? GW_OK : GW_RANGE);
+		gw_builder_destroy(builder);
+	}
+	for (int forged = 0; forged < 2; forged++) {
+		struct gw_graph_meta *meta;
+		struct gw_part *part;
+		assert_int_equal(gw_meta_read(folder, &meta), GW_OK);
+		if (forged) {
+			part_expect_fault(meta, GW_RANGE, "t.npy", key, "entry 4: no time (NaT)");
+		} else {
+			part_open(meta, 0, true, &part);
+			gw_part_close(part);
+			forge(folder, key, 4 * sizeof(int64_t), &lacking[1], sizeof(int64_t));
+		}
+		gw_meta_destroy(meta);
+	}
+	assert_int_equal(gw_remove_tree(root), GW_OK);
+}
+
 /* All times of sources are right, or one is not. */
 static void test_times_of_sources(void **state)
 {
@@ -459,6 +501,7 @@ int main(void)
 		cmocka_unit_test(test_senseless_numbers),        cmocka_unit_test(test_transposed_order),
 		cmocka_unit_test(test_list_without_weight),      cmocka_unit_test(test_forged_times),
 		cmocka_unit_test(test_forged_order_of_nodes),    cmocka_unit_test(test_times_of_nothing),
+		cmocka_unit_test(test_missing_times),
 		cmocka_unit_test(test_times_of_sources),         cmocka_unit_test(test_partition_of_older_names),
 		cmocka_unit_test(test_partition_of_older_order), cmocka_unit_test(test_real_times),
 	};
