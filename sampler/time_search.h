@@ -41,7 +41,8 @@ static inline uint32_t gw_time_entries(const struct gw_time_segment *segment, ui
 static inline uint64_t gw_time_entry(const struct gw_time_segment *segment, uint32_t n, uint32_t i)
 {
 	uint64_t left = segment->high - segment->low;
-	return segment->low + (uint64_t)((unsigned __int128)left * (2 * i + 1) / (2 * n));
+	return segment->low +
+	       (uint64_t)((unsigned __int128)left * (unsigned __int128)(2 * (uint64_t)i + 1) / (2 * (uint64_t)n));
 }
 
 /* Divides a segment by the keys of its n entries. times: of the whole search, ascending. out: room for n + 1 segments,

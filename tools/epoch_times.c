@@ -204,7 +204,7 @@ static gw_status set_from_file(const struct gw_epoch_times_plan *plan, uint64_t 
 /* The name of the nodes' own feature of the times, which is NAME for --time NAME and NAME.source; NULL: none. */
 static const char *time_of_nodes(const struct gw_epoch_times_plan *plan, struct gw_client *client, uint32_t ntype)
 {
-	const struct gw_tensor *tensor;
+	const struct gw_tensor *tensor = NULL;
 	for (uint32_t i = 0; (tensor = gw_tensor_at(client, i)) != NULL; i++) {
 		if (!tensor->of_edges && tensor->type == ntype && gw_time_word_means(plan->time, tensor->name))
 			return tensor->name;

@@ -237,7 +237,7 @@ static gw_status add_edges(struct generating *g, struct gw_builder *builder, uin
 					 .dst = g->dst,
 					 .reverse = options->reverse,
 					 .transpose = options->transpose};
-	uint32_t etype;
+	uint32_t etype = 0;
 	status = options->undirected ? gw_builder_mirror(builder, &edges) : GW_OK;
 	if (status == GW_OK)
 		status = gw_builder_etype(builder, ntype, "_E", ntype, &edges, &etype);

@@ -5,6 +5,7 @@
  */
 #include "tools/times.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,6 +36,7 @@ gw_status gw_time_word_check(const char *word)
 /* The length of NAME in "NAME" or "NAME.source". */
 static size_t stem_length(const char *name)
 {
+	assert(name);
 	return strlen(name) - (gw_name_ends_in(name, GW_TIME_SOURCE_TAIL) ? strlen(GW_TIME_SOURCE_TAIL) : 0);
 }
 

@@ -142,9 +142,9 @@ static gw_status add_inverse(struct gw_client *client, uint32_t etype)
 static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta *array, bool of_source)
 {
 	const struct gw_graph_meta *meta = client->meta;
-	bool of_edges, changes = false;
-	uint32_t type;
-	const char *name;
+	bool of_edges = false, changes = false;
+	uint32_t type = 0;
+	const char *name = NULL;
 	if (array->ndim == 0 ||
 	    !(of_source ? gw_feature_parse_source : gw_feature_parse)(meta, array->key, &of_edges, &type, &name))
 		return GW_OK;

@@ -9,6 +9,7 @@
 #ifndef GW_NUMBERS_TIME_KEY_H
 #define GW_NUMBERS_TIME_KEY_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -74,6 +75,7 @@ struct gw_time {
 static inline struct gw_time gw_time_at(bool real, const void *times, uint64_t i)
 {
 	struct gw_time time = {.is_real = real};
+	assert(times);
 	memcpy(&time.value, (const uint8_t *)times + i * sizeof(time.value), sizeof(time.value));
 	return time;
 }

@@ -171,7 +171,7 @@ static bool has_digests;
 static void draw_all(struct gw_client *client, const struct setup *setup, bool reads_only)
 {
 	for (uint32_t number = 0; number < (cluster_is_rdma() ? ASKS / 4 : ASKS); number++) {
-		struct questions questions;
+		struct questions questions = {0};
 		const struct gw_edge_rule *rule = &rules[number % RULES];
 		struct hop_ask ask = ask_of(client, number, &questions);
 		struct gw_picks picks = {0};

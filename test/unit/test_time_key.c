@@ -132,8 +132,9 @@ static void exact_times_are_those_that_a_column_can_have(void **state)
 	for (uint32_t i = 0; i < NUMBERS; i++) {
 		struct number whole = number_at(i, false), real = number_at(i, true);
 		assert_int_equal(gw_time_is_exact(true, &whole.time), (long double)(double)whole.exact == whole.exact);
-		assert_int_equal(gw_time_is_exact(false, &real.time),
-				 floorl(real.exact) == real.exact && real.exact >= -0x1p63L && real.exact < 0x1p63L);
+		assert_int_equal(gw_time_is_exact(false, &real.time), floorl(real.exact) == real.exact &&
+									      real.exact >= (long double)INT64_MIN &&
+									      real.exact <= (long double)INT64_MAX);
 		assert_true(gw_time_is_exact(false, &whole.time) && gw_time_is_exact(true, &real.time));
 	}
 }
