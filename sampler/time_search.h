@@ -40,9 +40,8 @@ static inline uint32_t gw_time_entries(const struct gw_time_segment *segment, ui
 /* Entry i of n: ascending. */
 static inline uint64_t gw_time_entry(const struct gw_time_segment *segment, uint32_t n, uint32_t i)
 {
-	uint64_t left = segment->high - segment->low;
-	return segment->low +
-	       (uint64_t)((unsigned __int128)left * (unsigned __int128)(2 * (uint64_t)i + 1) / (2 * (uint64_t)n));
+	uint64_t left = segment->high - segment->low, place = 2 * (uint64_t)i + 1, places = 2 * (uint64_t)n;
+	return segment->low + (uint64_t)((unsigned __int128)left * place / places);
 }
 
 /* Divides a segment by the keys of its n entries. times: of the whole search, ascending. out: room for n + 1 segments,
