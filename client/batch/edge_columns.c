@@ -49,7 +49,8 @@ static gw_status column_add(struct gw_client *client, struct gw_edge_columns *co
 }
 
 /* NAME.source is true as long as the sources' NAME never changes. */
-static gw_status check_source(const struct gw_client *client, const struct gw_column_names *names, enum gw_column column)
+static gw_status check_source_column(const struct gw_client *client, const struct gw_column_names *names,
+				     enum gw_column column)
 {
 	const struct gw_graph_meta *meta = client->meta;
 	const char *name = names->of[column], *source = meta->ntypes[meta->etypes[names->etype].src].name;
@@ -79,7 +80,7 @@ static gw_status columns_add(struct gw_client *client, struct gw_edge_columns *c
 		if (!arrays[c])
 			continue;
 		status = gw_array_is_mutable(client, arrays[c]->key) ? gw_column_fail_mutable(names, c)
-								      : check_source(client, names, c);
+								     : check_source_column(client, names, c);
 		if (status == GW_OK)
 			status = column_add(client, columns, c, arrays[c]);
 	}

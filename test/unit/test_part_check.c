@@ -498,12 +498,17 @@ static void test_times_of_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_senseless_numbers),        cmocka_unit_test(test_transposed_order),
-		cmocka_unit_test(test_list_without_weight),      cmocka_unit_test(test_forged_times),
-		cmocka_unit_test(test_forged_order_of_nodes),    cmocka_unit_test(test_times_of_nothing),
+		cmocka_unit_test(test_senseless_numbers),
+		cmocka_unit_test(test_transposed_order),
+		cmocka_unit_test(test_list_without_weight),
+		cmocka_unit_test(test_forged_times),
+		cmocka_unit_test(test_forged_order_of_nodes),
+		cmocka_unit_test(test_times_of_nothing),
 		cmocka_unit_test(test_missing_times),
-		cmocka_unit_test(test_times_of_sources),         cmocka_unit_test(test_partition_of_older_names),
-		cmocka_unit_test(test_partition_of_older_order), cmocka_unit_test(test_real_times),
+		cmocka_unit_test(test_times_of_sources),
+		cmocka_unit_test(test_partition_of_older_names),
+		cmocka_unit_test(test_partition_of_older_order),
+		cmocka_unit_test(test_real_times),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
