@@ -219,8 +219,9 @@ static gw_status set_from_feature(const struct gw_epoch_times_plan *plan, struct
 {
 	const struct gw_tensor *tensor;
 	const char *of_nodes = spec->edges ? NULL : time_of_nodes(plan, client, seeds->type);
-	gw_status status = (spec->edges ? gw_edge_tensor : gw_node_tensor)(client, seeds->type,
-									   of_nodes ? of_nodes : plan->time, &tensor);
+	const char *name = of_nodes ? of_nodes : plan->time;
+	gw_status status = spec->edges ? gw_edge_tensor(client, seeds->type, name, &tensor)
+				       : gw_node_tensor(client, seeds->type, name, &tensor);
 	if (status != GW_OK)
 		return gw_context(status, "--at or --times is missing, and the seeds have no times of their own");
 	if (tensor->ndim != 1 || !gw_time_is_possible(tensor->dtype))
