@@ -196,7 +196,7 @@ def test_columns(tmp_path):
     ({"src": [1], "dst": [2], "note": ["x"]}, {}, TypeError, "note is text"),
     (np.ma.masked_array(np.arange(12).reshape(6, 2), np.arange(12).reshape(6, 2) == 3), {}, ValueError, "masked"),
     (([0, 1], [1, 0]), {"node_features": {"x": np.ma.masked_array([1, 2], [0, 1])}}, ValueError, "masked"),
-    (([0, 1], [1, 0]), {"node_features": {"x": np.array(["2020-01-01", "2021-01-01"], "M8[D]")}}, TypeError, "times"),
+    (([0, 1], [1, 0]), {"node_features": {"x": np.array(["2020-01-01", "NaT"], "M8[D]")}}, ValueError, "row 1 is NaT"),
     (([0, 1], [1, 0]), {"node_features": {"x": [1, [2, 3]]}}, ValueError, "x of _N"),
     (([0, 1], [1, 0]), {"node_features": {"x": np.array(["a", None], object)}}, ValueError, "row 1 is None"),
     (([0, 1], [1, 0]), {"edge_features": {"x": ["a", "b"]}}, TypeError, "x of _N:_E:_N is text"),

@@ -43,11 +43,11 @@ else
 	not_ok "bench latency: where client and server were: $(tail -n 1 why)"
 fi
 measured $((2 + drivers)) gather --seconds 0.01 --table 1Mi --row 100 --batch 500
-measured 3 sample --scale 10 --batches 5 --threads 1
+measured 6 sample --scale 10 --batches 5 --threads 1
 measured 3 sample --scale 10 --batches 5 --threads 2 --weight --hash
 "$GRAPHWIRE" generate rmat --scale 10 --out whole --quiet >out 2>&1 && "$GRAPHWIRE" partition whole --num-parts 2 \
 	--method random --out halves >out 2>&1
-measured 5 sample --part-config halves --batches 5 --threads 1 --fanouts 4,3 --weight
+measured 8 sample --part-config halves --batches 5 --threads 1 --fanouts 4,3 --weight
 measured 2 minibatch --scale 10 --batches 2 --batch-size 100
 measured 2 links --scale 10 --batches 2 --batch-size 100
 [ $drivers -eq 1 ] || measured 2 links --scale 10 --batches 2 --batch-size 100 --drivers --spin 100
