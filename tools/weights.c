@@ -121,10 +121,7 @@ static gw_status scan_weights(void *context, uint64_t begin, uint64_t end, unsig
 	for (uint64_t i = begin; i < end; i++) {
 		if (!is_fault(s->dtype, s->values, i))
 			continue;
-		uint64_t first = __atomic_load_n(&s->first, __ATOMIC_RELAXED);
-		while (i < first &&
-		       !__atomic_compare_exchange_n(&s->first, &first, i, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-		}
+		gw_parallel_least(&s->first, i);
 		return GW_RANGE; /* ends the loop; chunks before this one still run */
 	}
 	return GW_OK;

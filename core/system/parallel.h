@@ -2,6 +2,8 @@
 #ifndef GW_SYSTEM_PARALLEL_H
 #define GW_SYSTEM_PARALLEL_H
 
+#include <stdbool.h>
+
 #include "core/errors/status.h"
 #include "core/system/processors.h"
 
@@ -13,5 +15,14 @@
 gw_status gw_parallel_for(unsigned threads, uint64_t n, uint64_t grain,
 			  gw_status (*body)(void *context, uint64_t begin, uint64_t end, unsigned thread),
 			  void *context);
+
+/* For bodies that search: *least becomes i if i is less. */
+static inline void gw_parallel_least(uint64_t *least, uint64_t i)
+{
+	uint64_t before = __atomic_load_n(least, __ATOMIC_RELAXED);
+	while (i < before &&
+	       !__atomic_compare_exchange_n(least, &before, i, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+	}
+}
 
 #endif

@@ -17,17 +17,6 @@ static const int32_t three_hops[3 * GW_FIXTURE_ETYPES] = {3, 2, 4, 5, 2, 2, GW_A
 static const int64_t seeds[] = {11, 0, 200, 7, 7, 199};
 #define SEEDS (sizeof(seeds) / sizeof(seeds[0]))
 
-static void with_paths(void (*body)(const struct ways *ways))
-{
-	static const uint32_t parts[] = {1, 3};
-	for (size_t i = 0; i < 2; i++) {
-		struct ways ways;
-		paths_begin(&ways, SEED, parts[i], NULL, NULL);
-		body(&ways);
-		paths_end(&ways);
-	}
-}
-
 /* --- Blocks. --- */
 
 static struct gw_sample_spec variant_of(uint32_t variant)
@@ -64,7 +53,7 @@ static void check_blocks(const struct ways *ways)
 static void blocks_are_as_defined(void **state)
 {
 	(void)state;
-	with_paths(check_blocks);
+	paths_of_parts(SEED, check_blocks);
 }
 
 /* --- Groups. --- */
@@ -130,8 +119,8 @@ static void check_trees(const struct ways *ways)
 static void groups_are_trees_of_their_seeds(void **state)
 {
 	(void)state;
-	with_paths(check_seeds_are_groups);
-	with_paths(check_trees);
+	paths_of_parts(SEED, check_seeds_are_groups);
+	paths_of_parts(SEED, check_trees);
 }
 
 /* --- Loaders. --- */
@@ -157,7 +146,7 @@ static void check_loaders(const struct ways *ways)
 static void loaders_give_the_same_bytes(void **state)
 {
 	(void)state;
-	with_paths(check_loaders);
+	paths_of_parts(SEED, check_loaders);
 }
 
 int main(void)

@@ -19,20 +19,6 @@
 
 static const int32_t one_hop[GW_FIXTURE_ETYPES] = {2, 2, 2, 2};
 
-static int give_times(void **state)
-{
-	(void)state;
-	gw_fixture_give_times(true);
-	return 0;
-}
-
-static int take_times(void **state)
-{
-	(void)state;
-	gw_fixture_give_times(false);
-	return 0;
-}
-
 static const struct {
 	const char *offer, *driver;
 	uint32_t parts;
@@ -482,5 +468,5 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_drawn_is_named),
 		cmocka_unit_test(times_that_change_are_refused),
 	};
-	return cmocka_run_group_tests(tests, give_times, take_times);
+	return cmocka_run_group_tests(tests, gw_fixture_times_set_up, gw_fixture_times_tear_down);
 }

@@ -20,20 +20,6 @@
 
 static const int32_t one_hop[GW_FIXTURE_ETYPES] = {2, 2, 2, 2};
 
-static int give_times(void **state)
-{
-	(void)state;
-	gw_fixture_give_times(true);
-	return 0;
-}
-
-static int take_times(void **state)
-{
-	(void)state;
-	gw_fixture_give_times(false);
-	return 0;
-}
-
 static void with_paths(void (*body)(const struct ways *ways))
 {
 	static const char *const offers[] = {NULL, "shm"};
@@ -159,5 +145,5 @@ int main(void)
 		cmocka_unit_test(short_memory_is_an_error),
 		cmocka_unit_test(an_index_that_is_not_in_order_is_refused),
 	};
-	return cmocka_run_group_tests(tests, give_times, take_times);
+	return cmocka_run_group_tests(tests, gw_fixture_times_set_up, gw_fixture_times_tear_down);
 }

@@ -140,21 +140,10 @@ static void check_batches(const struct ways *ways)
 	}
 }
 
-static void with_paths(void (*body)(const struct ways *ways))
-{
-	static const uint32_t parts[] = {1, 3};
-	for (size_t i = 0; i < 2; i++) {
-		struct ways ways;
-		paths_begin(&ways, SEED, parts[i], NULL, NULL);
-		body(&ways);
-		paths_end(&ways);
-	}
-}
-
 static void batches_keep_the_law(void **state)
 {
 	(void)state;
-	with_paths(check_batches);
+	paths_of_parts(SEED, check_batches);
 }
 
 /* --- Loaders. --- */
@@ -216,7 +205,7 @@ static void check_loaders(const struct ways *ways)
 static void loaders_keep_times_with_their_seeds(void **state)
 {
 	(void)state;
-	with_paths(check_loaders);
+	paths_of_parts(SEED, check_loaders);
 }
 
 /* --- Lists of neighbours. --- */
@@ -277,8 +266,8 @@ static void check_many_neighbours(const struct ways *ways)
 static void lists_of_neighbours_keep_the_law(void **state)
 {
 	(void)state;
-	with_paths(check_neighbours);
-	with_paths(check_many_neighbours);
+	paths_of_parts(SEED, check_neighbours);
+	paths_of_parts(SEED, check_many_neighbours);
 }
 
 /* --- Edges as seeds. --- */
@@ -323,7 +312,7 @@ static void check_edges(const struct ways *ways)
 static void the_time_of_an_edge_is_that_of_its_ends(void **state)
 {
 	(void)state;
-	with_paths(check_edges);
+	paths_of_parts(SEED, check_edges);
 }
 
 /* --- Names. --- */

@@ -33,6 +33,16 @@ void paths_end(struct ways *ways)
 	cluster_offer(NULL);
 }
 
+void paths_of_parts(uint64_t seed, void (*body)(const struct ways *ways))
+{
+	for (uint32_t parts = 1; parts <= 3; parts += 2) {
+		struct ways ways;
+		paths_begin(&ways, seed, parts, NULL, NULL);
+		body(&ways);
+		paths_end(&ways);
+	}
+}
+
 struct gw_loader *paths_loader(struct gw_client *client, const struct gw_loader_options *options)
 {
 	struct gw_loader *loader;

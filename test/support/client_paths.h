@@ -14,6 +14,8 @@ struct ways {
 /* offer: the servers' transport; NULL: all. */
 void paths_begin(struct ways *ways, uint64_t seed, uint32_t parts, const char *offer, const char *driver);
 void paths_end(struct ways *ways);
+/* Runs a body over a graph in one part, and over one in three. */
+void paths_of_parts(uint64_t seed, void (*body)(const struct ways *ways));
 
 struct gw_loader *paths_loader(struct gw_client *client, const struct gw_loader_options *options);
 /* One epoch from a start; digests of its batches; returns how many. */

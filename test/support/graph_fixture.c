@@ -478,3 +478,17 @@ int gw_fixture_json_tear_down(void **state)
 	gw_free(gw_fixture_json);
 	return 0;
 }
+
+int gw_fixture_times_set_up(void **state)
+{
+	(void)state;
+	gw_fixture_give_times(true);
+	return 0;
+}
+
+int gw_fixture_times_tear_down(void **state)
+{
+	(void)state;
+	gw_fixture_give_times(false);
+	return 0;
+}

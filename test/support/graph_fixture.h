@@ -42,6 +42,9 @@ void gw_fixture_begin(struct gw_fixture *fixture, uint64_t seed, uint64_t scale,
 /* Graphs that are written from now on have times: papers (int64) and authors (float64) a feature born and its index,
  * and cites the fence of its year. Papers (int64) and authors (float32) also have an end: gone. */
 void gw_fixture_give_times(bool give);
+/* The same from a group's set-up to its tear-down. */
+int gw_fixture_times_set_up(void **state);
+int gw_fixture_times_tear_down(void **state);
 /* The time of a paper or an author. One node is the first of its type, 5 are born up to GW_FIXTURE_BORN_5, 51 up to
  * GW_FIXTURE_BORN_51; many of the others have equal times, up to GW_FIXTURE_BORN_ALL. */
 double gw_fixture_born(const struct gw_fixture *fixture, uint32_t ntype, uint64_t id);
