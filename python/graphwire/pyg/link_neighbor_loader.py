@@ -59,7 +59,7 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
     edge_label: [links, …], a label for each link.
     neg_sampling: PyG's NegativeSampling, "binary", "triplet", or (mode, amount). Negatives may be edges of the graph.
         Their ends are drawn uniformly, or in proportion to src_weight and dst_weight, which have a weight for each row
-        of the user's data.
+        of the user's data; with times of nodes, among the nodes whose time is not later than the link's.
 
     The other arguments, the batches and the errors are NeighborLoader's. Batches also have edge_label_index and
     edge_label; with "triplet" src_index, dst_pos_index and dst_neg_index instead. Each end of a batch's links and
@@ -121,7 +121,7 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
     def _asked(self, index: torch.Tensor, generator: torch.Generator) -> Asked:
         links, given, count = self._links, self.input_data, len(index)
         until = None if self._link_times is None else selected(self._link_times, index)
-        src, dst = self._negatives.added_to(*links.ends(index), until, generator)
+        src, dst = self._negatives.added_to(*links.ends(index), index, until, generator)
         seeds = (Apart if self._sampler.disjoint else Shared)(links.kind, count, src, dst)
         times = None
         if until is not None and self._times is not None and isinstance(seeds, Apart):

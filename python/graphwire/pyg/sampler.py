@@ -125,7 +125,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
                 raise ValueError("edge_label_time is not set, and the sampler has a time_attr: negatives need times")
             kinds = (typed[0], typed[-1]) if typed else (self.graph.ntypes[0], self.graph.ntypes[0])
             times = SeedTimes(index.time, len(index.time), "edge_label_time", self._draws.unit).numbers
-            neg_sampling = NegativesAtTimes(neg_sampling, time, kinds, times, self._ids)
+            neg_sampling = NegativesAtTimes(neg_sampling, time, kinds, times, index.input_id, self._ids)
         return self._directed(edge_sample(index, self._sample, counts, self.disjoint, None, neg_sampling))
 
     @property

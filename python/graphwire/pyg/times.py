@@ -33,11 +33,13 @@ _DTYPES = (np.int64, np.int32, np.float64, np.float32)
 
 class Times:
     """name: time_attr. nodes, edges: {type: feature} of the types that have times; one of them is empty. rules: {edge
-    type: the time by which its edges are drawn}, as the native loaders' argument time."""
+    type: the time by which its edges are drawn}, as the native loaders' argument time. orders: what weighted.py keeps
+    of the nodes' times."""
 
     def __init__(self, graph: Graph, name: str, nodes: Named, edges: Named):
         _check_one_place(name, bool(nodes), bool(edges))
         self.graph, self.name, self.nodes, self.edges = graph, name, nodes, edges
+        self.orders: dict[tuple[str, str], Any] = {}
         own = {(feature.type, feature.name) for feature in graph.features if feature.of_edges}
         sources = {etype: nodes.get(graph.ends(etype)[0]) for etype in graph.etypes}
         self.rules = edges if edges else {
