@@ -21,6 +21,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
+import numpy as np
+
 from graphwire._base.keywords import suggestion
 from graphwire._base.native import Workers
 from graphwire._files import text_files
@@ -397,6 +399,15 @@ def _is_path(table: Any) -> bool:
     return isinstance(table, (str, os.PathLike))
 
 
+def _column(values: Any) -> Any:
+    """A column of a dictionary as Arrow takes it: tensors as arrays, and arrays of two dimensions as lists of one
+    length."""
+    values = values.detach().cpu().numpy() if hasattr(values, "detach") else values
+    if isinstance(values, np.ndarray) and values.ndim == 2:
+        return arrow().FixedSizeListArray.from_arrays(np.ascontiguousarray(values).reshape(-1), values.shape[1])
+    return values
+
+
 def opened(table: Any, what: str, words: Sequence[str] = ()) -> Table:
     """The table. what: names it in errors. words: for files of text, the options of `graphwire import columns`. Raises
     TypeError for what is no table."""
@@ -411,7 +422,7 @@ def opened(table: Any, what: str, words: Sequence[str] = ()) -> Table:
         return _Arrow(what, table.schema, lambda: table, once=True)
     if isinstance(table, Mapping) and table and all(isinstance(name, str) for name in table):
         with converting(what):
-            table = pa.table(dict(table))
+            table = pa.table({name: _column(values) for name, values in table.items()})
     if hasattr(table, "__arrow_c_array__") and not hasattr(table, "__arrow_c_stream__"):
         table = pa.table(pa.record_batch(table))
     if isinstance(table, pa.Table):

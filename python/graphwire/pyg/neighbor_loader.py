@@ -90,17 +90,22 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
         self.transform, self.transform_sampler_output = transform, transform_sampler_output
         self.filter_per_worker, self.custom_cls = filter_per_worker, self._source.custom_cls
         self.input_id = kwargs.pop("input_id", None)
-        found = InputNodes(self._source, data, input_nodes, self.input_id)
+        found = self._seeds_of(data, input_nodes)
         self._typed, self._nodes = found.typed, found.nodes
         self._ntype = found.ntype
-        times = None if input_time is None else SeedTimes(input_time, len(self._nodes), "input_time",
-                                                          self._sampler._draws.unit)
+        times = None if input_time is None else self._times_given(input_time)
         self._times, self._times_argument = self._times_of(times), None if times is None else "input_time"
         self.input_data = NodeSamplerInput(input_id=found.input_id, node=found.given,
                                            time=None if times is None else times.given,
                                            input_type=found.ntype if found.typed else None)
         self._begin_loops()
         self._begin(len(self._nodes), [found.ntype], kwargs)
+
+    def _seeds_of(self, data: Any, input_nodes: Any) -> InputNodes:
+        return InputNodes(self._source, data, input_nodes, self.input_id)
+
+    def _times_given(self, input_time: Any) -> SeedTimes:
+        return SeedTimes(input_time, len(self._nodes), "input_time", self._sampler._draws.unit)
 
     def _times_of(self, given: SeedTimes | None) -> torch.Tensor | None:
         """The times of all seeds; None if no edge is drawn by time."""

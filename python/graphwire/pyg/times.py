@@ -56,6 +56,11 @@ class Times:
                 found[feature.of_edges][feature.type] = name
         return cls(graph, name, *found)
 
+    def tensors(self) -> list[Any]:
+        """The gw_tensors of all times, which the graph owns."""
+        return [*(self.graph.feature(name, ntype).pointer() for ntype, name in self.nodes.items()),
+                *(self.graph.feature(name, etype=etype).pointer() for etype, name in self.edges.items())]
+
     def own(self, ntype: str, nodes: torch.Tensor, argument: str, unit: str | None) -> torch.Tensor:
         """The times of nodes, which are seeds without an argument that gives their times. nodes: the graph's ids; unit:
         that of the result, or None."""
