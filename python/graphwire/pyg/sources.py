@@ -108,7 +108,7 @@ class Origin:
             self.graph, self.ids = data, OriginalIds(data, ids)
             self.typed = True if len(data.ntypes) > 1 or len(data.etypes) > 1 else None
         elif _are_stores(data):
-            self._take_stores(*data, ids, weight, time_attr, sampled)
+            self._take_stores(data[0], data[1], ids, weight, time_attr, sampled)
         elif self.in_memory:
             self._take_data(data, ids, weight, time_attr, sampled)
         else:
@@ -139,8 +139,8 @@ class Origin:
             self.graph, self.typed = edges.graph, edges._typed
             self.ids = edges._ids if ids == "orig" else OriginalIds(edges.graph, ids)
         else:
-            self._take_data(own_stores.as_data(features, edges, {*names_of(weight), time_attr}), ids, weight,
-                            time_attr, sampled)
+            named = names_of(weight) | ({time_attr} if time_attr else set())
+            self._take_data(own_stores.as_data(features, edges, named), ids, weight, time_attr, sampled)
 
 
 class Source(Origin):
