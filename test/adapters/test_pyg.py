@@ -488,10 +488,11 @@ def test_garbage_collection_ends_workers(graph, named, monkeypatch):
     """It sends them their end, and does not wait in vain and then kill them."""
     data, sampler = stores(graph, "features"), NeighborSampler(graph, [2])
     loader = graphwire.pyg.NodeLoader(data, sampler, torch.arange(200), batch_size=50, num_workers=2, **named)
-    loop, killed = iter(loader), []
+    killed, before = [], multiprocessing.active_children()  # of other tests
+    loop = iter(loader)
     next(loop)
     monkeypatch.setattr(BaseProcess, "terminate", lambda worker: (killed.append(worker), worker.kill()))
-    workers = multiprocessing.active_children()
+    workers = [worker for worker in multiprocessing.active_children() if worker not in before]
     loop.me = loop  # as the traceback of an error that the loop has raised
     del loader, loop
     gc.collect()
