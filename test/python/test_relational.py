@@ -1,16 +1,18 @@
 """graphwire.pyg.relational: batches of a task's table beside plain pandas, over data in memory, a graph's folder and
-servers; values that are refused; Tables of RelBench."""
+servers; values that are refused; Tables of RelBench; examples/relational.py and docs/RELATIONAL.md."""
 
 from __future__ import annotations
 
+import importlib
 import pickle
+import re
 from types import SimpleNamespace
 
 import graphwire
 import numpy as np
 import pytest
 import torch
-from conftest import Servers
+from conftest import TOP, Servers
 
 pytest.importorskip("torch_geometric")
 pa = pytest.importorskip("pyarrow")
@@ -314,3 +316,48 @@ def test_tables_of_relbench():
         relational(data, table, [2])
     (batch,) = relational(data, table, [2], "UserId", batch_size=3)
     assert batch["user"].n_id[:3].tolist() == [3, 1, 3]
+
+
+# --- The example. ---
+
+def test_the_example_over_servers(tmp_path, monkeypatch):
+    """It learns more than the customers' own columns say, and the same over two servers. A leak shows in the figure."""
+    monkeypatch.syspath_prepend(str(TOP / "examples"))
+    main = importlib.import_module("relational").main
+    words = ["--customers", "200", "--num_epochs", "5", "--batch_size", "64"]
+    main([*words, "--out", str(tmp_path / "parts")])
+    servers = Servers(tmp_path / "parts", 2, tmp_path)
+    try:
+        found = main([*words, "--servers", ",".join(servers.addresses)])
+    finally:
+        servers.close()
+    assert found == main(words) and found[0] > found[1] + 0.1
+    assert main([*words, "--leak"])[0] > found[0] + 0.1
+
+
+# --- The page. ---
+
+BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def test_the_page(tmp_path, monkeypatch, capsys):
+    """Every block of docs/RELATIONAL.md, in order, over two servers in the place of the page's."""
+    monkeypatch.chdir(tmp_path)
+    names, servers, count = {"__name__": "page"}, None, 0
+    try:
+        for kind, text in BLOCK.findall((TOP / "docs/RELATIONAL.md").read_text()):
+            if kind == "sh":
+                assert [line.split("--listen")[0] for line in text.splitlines()] == [
+                    f"graphwire serve --part-config parts/ --part {part} " for part in range(2)]
+                servers = Servers(tmp_path / "parts", 2, tmp_path)
+                continue
+            for number, address in enumerate(servers.addresses if servers else ()):
+                text = text.replace(f"10.0.0.{number + 1}:30050", address)
+            exec(compile(text.replace(', key_file="job.key"', ""), "docs/RELATIONAL.md", "exec"), names)
+            count += 1
+    finally:
+        if servers:
+            names["graph"].close()
+            servers.close()
+    printed = capsys.readouterr().out
+    assert count == 9 and float(re.search(r"area under the ROC curve ([01]\.\d+)", printed)[1]) > 0.7, printed

@@ -58,9 +58,7 @@ def _check_kind(table: Table, use: str, name: str, kind: Any) -> None:
 
 class TaskTable:
     """keys: int64 [rows], or an array of Arrow with texts. times: datetime64 or numbers, [rows], or None. target: int64
-    or floats, [rows] or [rows, length, …], or None. what: names the table in errors. key, time, target: the
-    names of the columns; time and target may be None.
-    """
+    or floats, [rows] or [rows, length, …], or None. what: names the table in errors."""
 
     def __init__(self, table: Any, key: str, time: Optional[str], target: Optional[str]):
         source = opened(table, WHAT)

@@ -163,7 +163,7 @@ def relational(data: Any, table: Any, num_neighbors: Counts, entity: Entity = No
         have no targets; so does a Table of RelBench without the column.
     time_attr: as NeighborLoader's; with times, "time" by default.
     unit: the unit since 1970 ("D", "h", "m", "s", "ms", "us", "ns") of the data's times that are plain numbers, as
-        those of tensors are, to which dates of the table are converted. The default for a Table of RelBench is "s".
+        those of tensors are: dates of the table are converted to it. With a Table of RelBench, "s" by default.
     missing: "raise": a key that no node has is an error; "skip": its row is left out.
     options: other arguments of NeighborLoader, such as batch_size, shuffle, temporal_strategy and transform.
 
