@@ -1,6 +1,6 @@
 """TensorFrames of PyTorch Frame in mini-batches: the batch's rows of columns become a frame again.
 
-    from_pyg: data["user"].tf -> a feature "tf.COLUMN" for each column with one row for each node
+    from_pyg: data["user"].tf -> a feature "tf.COLUMN" for each column, of lists also "tf.COLUMN.length"
     frames = TensorFrames({"user": data["user"].tf})      # the columns and their types, without rows
     a loader fetches frames.names -> frames(batch) -> batch["user"].tf
 
@@ -24,17 +24,22 @@ class TensorFrames:
         their rows, so frame[[]] has all that is needed.
     name: the attribute's name in the data that the graph was made from, and in the batches.
 
-    names: the features to fetch, {node type: names}, or names if `frames` is one frame: "tf.COLUMN" for each column
-        with one row for each node, and "tf.y" for the frame's target. Stores of graphwire.pyg and the loaders take
-        them.
-    ragged: the columns whose rows have different lengths, in the same form. The graph does not store them, and the
-        batches' frames lack them, with all columns of their type: add them in a transform of your own, from
-        batch[node type].n_id.
+    names: the features to fetch, {node type: names}, or names if `frames` is one frame: "tf.COLUMN" for each column, and
+        "tf.y" for the frame's target. A column of lists, such as multicategorical ones, has two features: the lists as
+        rows of the longest one's length, and "tf.COLUMN.length"; a column of tokens has two for each kind of tokens,
+        "tf.COLUMN.input_ids" and so on. Stores of graphwire.pyg and the loaders take them.
+    ragged: the columns that the graph does not store, in the same form, because a few lists are much longer than the
+        others: a row of more than 1 KiB for the longest one, which is more than 16 times the mean. The batches' frames
+        lack them: add them in a transform of your own, from batch[node type].n_id. Frames without rows do not show
+        which columns these are: leave them out of such frames.
 
     As a transform of a loader, or called with the result of Batch.to_pyg(), it sets batch[node type].tf, removes the
     single columns and returns the batch. It can be pickled.
 
-    Raises TypeError for what is no TensorFrame; ValueError for a frame that has a target and a column "y".
+    The batch's frame is frame[n_id], bit for bit, in all types of columns of PyTorch Frame 0.3.
+
+    Raises TypeError for what is no TensorFrame; ValueError for a frame that has a target and a column "y", or columns
+    such as "tags" and "tags.length" that would be one feature. A batch that lacks a feature raises AttributeError.
     """
 
     def __init__(self, frames: Any, name: str = "tf"):
@@ -60,7 +65,7 @@ class TensorFrames:
             rows = {column: store[f"{self.name}.{column}"] for column in layout.names}
             for column in rows:
                 del store[f"{self.name}.{column}"]
-            store[self.name] = layout.frame(rows)
+            store[self.name] = layout.frame(rows, store.num_nodes)
         return batch
 
     def __repr__(self) -> str:
