@@ -9,7 +9,7 @@ Errors: ValueError and TypeError for frames; AttributeError for a batch without 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphwire._base.keywords import keywords
@@ -54,6 +54,15 @@ class TensorFrames:
         ragged = {ntype: list(layout.ragged) for ntype, layout in self._layouts.items()}
         self.names: Any = names[None] if None in names else names
         self.ragged: Any = ragged[None] if None in ragged else ragged
+
+    def of(self, ntypes: Sequence[str]) -> dict[str, _frames.Layout]:
+        """The layouts by type. ntypes: those of the graph. Raises ValueError for frames of other types."""
+        found = {ntypes[0] if ntype is None and len(ntypes) == 1 else ntype: layout
+                 for ntype, layout in self._layouts.items()}
+        if not set(found) <= set(ntypes):
+            raise ValueError(f"frames: {next(iter(set(found) - set(ntypes)))} is no node type of the graph, which has "
+                             f"{', '.join(ntypes)}")
+        return found
 
     def __call__(self, batch: Any) -> Any:
         for ntype, layout in self._layouts.items():

@@ -2,6 +2,7 @@
 
     loader.data.x -> ServedRows: shape, dtype, device -> x[n_id] fetches these rows, in the ids of the user's data
     loader.data.num_nodes, metadata(), …; loader.data["paper"].x -> the same of one type
+    loader.data["paper"].tf -> ServedFrame: the names and types of columns -> tf[n_id] is a TensorFrame of these rows
 
 PyG's layer-wise inference (BasicGNN.inference) reads data.x by the n_id of each batch, so that no process has all rows.
 
@@ -17,10 +18,11 @@ from typing import Any, NoReturn, Union
 import numpy as np
 import torch
 
-from graphwire._base.arrays import ids_array
+from graphwire._base.arrays import gather_all, ids_array
 from graphwire._graph.graph import Feature, Graph
 from graphwire._graph.index import RowIndex
 from graphwire._graph.tensor import Tensor
+from graphwire.pyg.frames import TensorFrames
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.subgraph import EdgeType, triple
 
@@ -151,11 +153,57 @@ class ServedRows:
         return f"<graphwire.pyg rows of {self._type}/{self._name}: {list(self.shape)} {self.dtype}, not in memory>"
 
 
+class ServedFrame:
+    """The columns of a TensorFrame whose rows are with their owners. tf[ids] fetches rows, as a TensorFrame; row i is
+    row i of the user's data. col_names_dict, num_rows and len(tf) are the frame's; other attributes are those of a
+    frame without rows."""
+
+    def __init__(self, graph: Graph, ids: OriginalIds, ntype: str, name: str, layout: Any, tables: Mapping[str, Table]):
+        self._graph, self._ids, self._type, self._name = graph, ids, ntype, name
+        self._layout, self._tables = layout, dict(tables)
+
+    @property
+    def col_names_dict(self) -> dict[Any, list[str]]:
+        return {kind: list(names) for kind, names in self._layout.columns.items()}
+
+    @property
+    def num_rows(self) -> int:
+        return self._graph.num_nodes(self._type)
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    @property
+    def feat_dict(self) -> NoReturn:
+        raise AttributeError(f"{self._name}.feat_dict: the rows are not in memory: {self._name}[ids] fetches rows")
+
+    y = feat_dict
+
+    def __getitem__(self, index: Any) -> Any:
+        """Fetches rows. Feature documents the forms and the errors; one integer is a row, as in PyTorch Frame."""
+        where = RowIndex([index] if isinstance(index, int) else index, (self.num_rows,))
+        at = self._ids.nodes_to_graph(self._type, torch.from_numpy(where.ids))
+        asked = [(table.pointer() if isinstance(table, Feature) else table._there()[1], at)
+                 for table in self._tables.values()]
+        found = gather_all(self._graph._opened(), asked, torch)
+        return self._layout.frame(dict(zip(self._tables, map(torch.as_tensor, found))), len(at))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._layout.empty(), name)
+
+    def __repr__(self) -> str:
+        return f"<graphwire.pyg frame {self._name} of {self._type}: {self.num_rows} rows, not in memory>"
+
+
 class _OfType:
     """The attributes of one node type or edge type, as data["paper"] and data["a", "to", "b"] return them."""
 
-    def __init__(self, graph: Graph, ids: OriginalIds, of_edges: bool, kind: str, tables: Mapping[str, Table]):
+    def __init__(self, graph: Graph, ids: OriginalIds, of_edges: bool, kind: str, tables: Mapping[str, Table],
+                 frames: Mapping[str, ServedFrame] | None = None):
         self._graph, self._ids, self._of_edges, self._kind, self._tables = graph, ids, of_edges, kind, dict(tables)
+        self._frames = dict(frames or {})
 
     @property
     def num_nodes(self) -> int:
@@ -178,27 +226,32 @@ class _OfType:
     num_node_features = num_edge_features = num_features
 
     def keys(self) -> list[str]:
-        return list(self._tables)
+        return [*self._tables, *self._frames]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._tables
+        return name in self._tables or name in self._frames
 
-    def __getitem__(self, name: str) -> ServedRows:
+    def __getitem__(self, name: str) -> ServedRows | ServedFrame:
+        if name in self._frames:
+            return self._frames[name]
         if name not in self._tables:
-            raise KeyError(f"{self._kind} has no {name!r}; it has {', '.join(self._tables) or 'no attributes'}")
+            raise KeyError(self._lacks(name))
         return ServedRows(self._tables[name], self._ids, self._of_edges, self._kind, name)
 
-    def __getattr__(self, name: str) -> ServedRows:
+    def __getattr__(self, name: str) -> ServedRows | ServedFrame:
         if name.startswith("_"):
             raise AttributeError(name)
         if name in _EDGES:
             raise AttributeError(_no_edges(name))
-        if name not in self._tables:
-            raise AttributeError(f"{self._kind} has no {name!r}; it has {', '.join(self._tables) or 'no attributes'}")
+        if name not in self:
+            raise AttributeError(self._lacks(name))
         return self[name]
 
+    def _lacks(self, name: str) -> str:
+        return f"{self._kind} has no {name!r}; it has {', '.join(self.keys()) or 'no attributes'}"
+
     def __repr__(self) -> str:
-        return f"<{self._kind}: {', '.join(map(repr, map(self.__getitem__, self._tables)))}>"
+        return f"<{self._kind}: {', '.join(map(repr, map(self.__getitem__, self.keys())))}>"
 
 
 def _no_edges(name: str) -> str:
@@ -206,15 +259,32 @@ def _no_edges(name: str) -> str:
             "graphwire.pyg.GraphStore(graph).coo() reads all of them")
 
 
+def _check_stored(ntype: str, name: str, columns: Mapping[str, Any]) -> None:
+    missing = [column for column, table in columns.items() if table is None]
+    if missing:
+        raise ValueError(f"frames: the graph does not store {', '.join(f'{name}.{column}' for column in missing)} of "
+                         f"{ntype}: leave these columns out of the frame, and add them in a transform, from the "
+                         "batch's n_id")
+
+
 class ServedData:
-    """Data or HeteroData of a graph. graph: the graph itself, whose other attributes this object has too."""
+    """Data or HeteroData of a graph. graph: the graph itself, whose other attributes this object has too.
+    nodes, edges: {type: {attribute: rows}}, the attributes of nodes and of edges. frames: their columns are one
+    attribute, frames.name; None: there are none."""
 
     def __init__(self, graph: Graph, ids: OriginalIds, nodes: Mapping[str, Mapping[str, Table]],
-                 edges: Mapping[str, Mapping[str, Table]]):
-        stores: dict[Any, _OfType] = {
-            ntype: _OfType(graph, ids, False, ntype, nodes.get(ntype, {})) for ntype in graph.ntypes}
+                 edges: Mapping[str, Mapping[str, Table]], frames: TensorFrames | None = None):
+        layouts = {} if frames is None else frames.of(graph.ntypes)
+        stores: dict[Any, _OfType] = {}
+        for ntype in graph.ntypes:
+            tables, made = dict(nodes.get(ntype, {})), {}
+            if frames is not None and ntype in layouts:
+                columns = {column: tables.pop(f"{frames.name}.{column}", None) for column in layouts[ntype].names}
+                _check_stored(ntype, frames.name, columns)
+                made[frames.name] = ServedFrame(graph, ids, ntype, frames.name, layouts[ntype], columns)
+            stores[ntype] = _OfType(graph, ids, False, ntype, tables, made)
         stores.update({triple(etype): _OfType(graph, ids, True, etype, edges.get(etype, {})) for etype in graph.etypes})
-        self.__dict__.update(graph=graph, _stores=stores)
+        self.__dict__.update(graph=graph, _stores=stores, _ids=ids, _frames=frames)
 
     @property
     def node_types(self) -> list[str]:
@@ -277,6 +347,14 @@ class ServedData:
 
     def _having(self, name: str) -> Iterator[Any]:
         return (kind for kind, store in self._stores.items() if name in store)
+
+    @property
+    def num_nodes_dict(self) -> dict[str, int]:
+        return {ntype: self.graph.num_nodes(ntype) for ntype in self.node_types}
+
+    @property
+    def num_edges_dict(self) -> dict[EdgeType, int]:
+        return {triple(etype): self.graph.num_edges(etype) for etype in self.graph.etypes}
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

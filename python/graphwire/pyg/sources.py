@@ -2,6 +2,7 @@
 
     data        the graph                                  the rows of a batch
     Graph       itself                                     every feature, read with the batch
+    served(…)   the same                                   the same, and frames of their columns
     stores      that of the stores                         the FeatureStore's attributes, read with the batch
     Data        from_pyg writes its edges to a scratch     PyTorch Geometric selects them from the user's own tensors,
     HeteroData  folder, once for loaders over equal edges  as in its own loaders
@@ -11,7 +12,7 @@ Errors: TypeError for other data; ValueError for names that collide, and for typ
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -20,11 +21,13 @@ from torch_geometric.loader.utils import filter_data, filter_hetero_data
 
 from graphwire._base import checks
 from graphwire._base.arrays import gather_all
+from graphwire._base.keywords import keywords
 from graphwire._graph.graph import Graph
 from graphwire._graph.rules import Weight
 from graphwire._graph.tensor import Tensor
 from graphwire.pyg.contents import graph_of
 from graphwire.pyg.fetched import ORIGINAL
+from graphwire.pyg.frames import TensorFrames
 from graphwire.pyg.names import as_attribute, check_names, fill
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.sampled import Output, Sampled
@@ -34,10 +37,13 @@ from graphwire.pyg.subgraph import EdgeType, triple
 from graphwire.pyg.times import Times
 
 
+Names = dict[str, dict[str, str]]  # {type: {attribute: feature}}
+
+
 class Rows:
     """Reads features with a batch. nodes, edges: {type: {attribute: feature}}; ids: the translation of ids."""
 
-    def __init__(self, ids: OriginalIds, nodes: dict[str, dict[str, str]], edges: dict[str, dict[str, str]]):
+    def __init__(self, ids: OriginalIds, nodes: Names, edges: Names):
         self.ids, self._nodes, self._edges = ids, nodes, edges
 
     def node_features(self) -> dict[str, list[str]]:
@@ -91,11 +97,12 @@ class Source:
             raise TypeError(f"time_attr is the name of the times of nodes or edges, not {time_attr!r}")
         self.custom_cls = custom_cls
         self.in_memory = isinstance(data, (Data, HeteroData))
+        self._frames: TensorFrames | None = None
         self._store: FeatureStore | None = None
         self.typed: bool | None = None
         self.hidden: list[EdgeType] = []
-        nodes: dict[str, dict[str, str]] = {}
-        edges: dict[str, dict[str, str]] = {}
+        nodes: Names = {}
+        edges: Names = {}
         if self.in_memory:
             if checks.choice("ids", ids, ("orig", "graph")) == "graph":
                 raise ValueError('ids="graph": data in memory has ids of its own; pass a graph, of from_pyg')
@@ -103,10 +110,12 @@ class Source:
             self.ids = OriginalIds(self.graph, ids)
             if self.typed and not data.edge_types:
                 self.hidden = [triple(etype) for etype in self.graph.etypes]
-        elif isinstance(data, Graph):
-            self.graph, self.ids = data, OriginalIds(data, ids)
-            self.typed = True if len(data.ntypes) > 1 or len(data.etypes) > 1 else None
-            nodes, edges = _every_feature(data)
+        elif isinstance(data, (Graph, ServedData)):
+            self.graph = graph = data.graph if isinstance(data, ServedData) else data
+            self.ids = data._ids if isinstance(data, ServedData) and ids == "orig" else OriginalIds(graph, ids)
+            self._frames = data._frames if isinstance(data, ServedData) else None
+            self.typed = True if len(graph.ntypes) > 1 or len(graph.etypes) > 1 else None
+            nodes, edges = _every_feature(graph)
         elif _are_stores(data):
             store = data[0]
             self.graph, self.typed = store._graph, store._typed
@@ -125,14 +134,9 @@ class Source:
         if self.typed is not True:
             _check_one_place(nodes, edges)
 
-    def _served(self, data: Any, nodes: dict[str, dict[str, str]], edges: dict[str, dict[str, str]]) -> Any:
-        graph, ids = self.graph, self.ids
-        made = ServedData(
-            graph, ids,
-            {ntype: {**{called: graph.feature(name, ntype) for called, name in nodes.get(ntype, {}).items()},
-                     **self._tensors(ntype)} for ntype in graph.ntypes},
-            {etype: {called: graph.feature(name, etype=etype) for called, name in names.items()}
-             for etype, names in edges.items()})
+    def _served(self, data: Any, nodes: Names, edges: Names) -> Any:
+        tensors = {ntype: self._tensors(ntype) for ntype in self.graph.ntypes}
+        made = data_of(self.ids, nodes, edges, tensors, self._frames)
         return made if self._store is None else ServedStores(tuple(data), made)
 
     def _tensors(self, ntype: str) -> dict[str, Tensor]:
@@ -160,7 +164,7 @@ class Source:
             fill(store, {"edge_index": torch.stack([row, col]) if found is None else found.edge_index(etype, row, col)})
             for name, some in self.rows.edges_of(etype, ids, found):
                 store[name] = None if some is None else as_attribute(made, store, name, some)
-        return made
+        return made if self._frames is None else self._frames(made)
 
 
 def store_of(data: Any, kind: Any) -> Any:
@@ -172,15 +176,48 @@ def store_of(data: Any, kind: Any) -> Any:
     return data._store if type(data) is Data else data
 
 
+def data_of(ids: OriginalIds, nodes: Names, edges: Names, tensors: Mapping[str, Mapping[str, Tensor]],
+            frames: TensorFrames | None) -> ServedData:
+    """What a graph shows in the place of data. nodes, edges: {type: {attribute: feature}}; tensors: {node type:
+    {attribute: tensor}}."""
+    graph = ids.graph
+    return ServedData(
+        graph, ids,
+        {ntype: {**{called: graph.feature(name, ntype) for called, name in nodes.get(ntype, {}).items()},
+                 **tensors.get(ntype, {})} for ntype in graph.ntypes},
+        {etype: {called: graph.feature(name, etype=etype) for called, name in names.items()}
+         for etype, names in edges.items()}, frames)
+
+
+@keywords
+def served(graph: Graph, frames: Any = None, *, ids: str = "orig") -> ServedData:
+    """The data of a graph, as the attribute `data` of a loader over it: what scripts ask of Data and HeteroData, without
+    rows. The neighbour loaders take it as `data`.
+
+    graph: the graph. Every feature is an attribute of the batches and of the data, whose rows data["paper"].x[n_id]
+        fetches.
+    frames: a TensorFrames, or what it takes: {node type: TensorFrame}. Their columns are one attribute, "tf", of the
+        batches, and of the data: data["user"].tf.col_names_dict, data["user"].tf[n_id]. None: columns are features.
+    ids: the ids of nodes and edges, as those of the loaders.
+
+    Node types and edge types, metadata(), num_nodes_dict and data["user"].num_nodes are as those of HeteroData, and
+    "time" in data["user"] says whether the type has this attribute. The result does not change, and can be pickled.
+
+    Raises ValueError for frames of types or columns that the graph does not have; TypeError for other frames.
+    """
+    given = frames if frames is None or isinstance(frames, TensorFrames) else TensorFrames(frames)
+    return data_of(OriginalIds(graph, ids), *_every_feature(graph), {}, given)
+
+
 def _are_stores(data: Any) -> bool:
     return isinstance(data, (list, tuple)) and len(data) == 2 and isinstance(data[0], FeatureStore) and (
         isinstance(data[1], GraphStore))
 
 
-def _every_feature(graph: Graph) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]]:
+def _every_feature(graph: Graph) -> tuple[Names, Names]:
     """({node type: {attribute: feature}}, {edge type: …}) of all features, without the original ids. Features n_id of
     nodes and e_id of edges replace the loader's, as attributes of the user's data do in PyG."""
-    found: tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]] = ({}, {})
+    found: tuple[Names, Names] = ({}, {})
     for feature in graph.features:
         if feature.name != ORIGINAL:
             found[feature.of_edges].setdefault(feature.type, {})[feature.name] = feature.name
@@ -190,7 +227,7 @@ def _every_feature(graph: Graph) -> tuple[dict[str, dict[str, str]], dict[str, d
     return found
 
 
-def _check_one_place(nodes: dict[str, dict[str, str]], edges: dict[str, dict[str, str]]) -> None:
+def _check_one_place(nodes: Names, edges: Names) -> None:
     """Raises ValueError if a feature of nodes and one of edges would be one attribute of Data."""
     both = {name for names in nodes.values() for name in names} & {name for names in edges.values() for name in names}
     if both:
