@@ -14,7 +14,6 @@ pytest.importorskip("torch_geometric")
 from graphwire.pyg import NeighborSampler, NodeLoader, TensorFrames, stores
 from torch_geometric.data import Data, HeteroData
 
-
 NONE = torch.empty(0, dtype=torch.int64)
 
 

@@ -80,8 +80,8 @@ class _Lists(_Dense):
         size = width * entries.element_size()
         name, of_lengths = self._names(number)
         if size > SPARE and size * len(lengths) > FACTOR * int(lengths.sum()) * entries.element_size():
-            return {name: f"its longest list has {width} entries: its rows would take more than {FACTOR} times the memory "
-                    "of its lists"}
+            return {name: f"its longest list has {width} entries: its rows would take more than {FACTOR} times the "
+                    "memory of its lists"}
         inside = torch.arange(width, device=lengths.device) < lengths[:, None]
         rows = entries.new_zeros(len(lengths), width)
         rows[inside] = entries[(begin[:, None] + torch.arange(width, device=lengths.device))[inside]]

@@ -18,12 +18,13 @@ from typing import Any, NoReturn, Union
 import numpy as np
 import torch
 
-from graphwire._base.arrays import gather_all, ids_array
+from graphwire._base.arrays import ids_array
 from graphwire._graph.graph import Feature, Graph
 from graphwire._graph.index import RowIndex
 from graphwire._graph.tensor import Tensor
-from graphwire.pyg.frames import TensorFrames
+from graphwire.pyg.frames import ServedFrame, TensorFrames, served_frames
 from graphwire.pyg.original_ids import OriginalIds
+from graphwire.pyg.stores import stores
 from graphwire.pyg.subgraph import EdgeType, triple
 
 Table = Union[Feature, Tensor]
@@ -153,57 +154,13 @@ class ServedRows:
         return f"<graphwire.pyg rows of {self._type}/{self._name}: {list(self.shape)} {self.dtype}, not in memory>"
 
 
-class ServedFrame:
-    """The columns of a TensorFrame whose rows are with their owners. tf[ids] fetches rows, as a TensorFrame; row i is
-    row i of the user's data. col_names_dict, num_rows and len(tf) are the frame's; other attributes are those of a
-    frame without rows."""
-
-    def __init__(self, graph: Graph, ids: OriginalIds, ntype: str, name: str, layout: Any, tables: Mapping[str, Table]):
-        self._graph, self._ids, self._type, self._name = graph, ids, ntype, name
-        self._layout, self._tables = layout, dict(tables)
-
-    @property
-    def col_names_dict(self) -> dict[Any, list[str]]:
-        return {kind: list(names) for kind, names in self._layout.columns.items()}
-
-    @property
-    def num_rows(self) -> int:
-        return self._graph.num_nodes(self._type)
-
-    def __len__(self) -> int:
-        return self.num_rows
-
-    @property
-    def feat_dict(self) -> NoReturn:
-        raise AttributeError(f"{self._name}.feat_dict: the rows are not in memory: {self._name}[ids] fetches rows")
-
-    y = feat_dict
-
-    def __getitem__(self, index: Any) -> Any:
-        """Fetches rows. Feature documents the forms and the errors; one integer is a row, as in PyTorch Frame."""
-        where = RowIndex([index] if isinstance(index, int) else index, (self.num_rows,))
-        at = self._ids.nodes_to_graph(self._type, torch.from_numpy(where.ids))
-        asked = [(table.pointer() if isinstance(table, Feature) else table._there()[1], at)
-                 for table in self._tables.values()]
-        found = gather_all(self._graph._opened(), asked, torch)
-        return self._layout.frame(dict(zip(self._tables, map(torch.as_tensor, found))), len(at))
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._layout.empty(), name)
-
-    def __repr__(self) -> str:
-        return f"<graphwire.pyg frame {self._name} of {self._type}: {self.num_rows} rows, not in memory>"
-
-
 class _OfType:
     """The attributes of one node type or edge type, as data["paper"] and data["a", "to", "b"] return them."""
 
     def __init__(self, graph: Graph, ids: OriginalIds, of_edges: bool, kind: str, tables: Mapping[str, Table],
-                 frames: Mapping[str, ServedFrame] | None = None):
+                 frame: ServedFrame | None = None):
         self._graph, self._ids, self._of_edges, self._kind, self._tables = graph, ids, of_edges, kind, dict(tables)
-        self._frames = dict(frames or {})
+        self._frames = {} if frame is None else {frame.name: frame}
 
     @property
     def num_nodes(self) -> int:
@@ -259,14 +216,6 @@ def _no_edges(name: str) -> str:
             "graphwire.pyg.GraphStore(graph).coo() reads all of them")
 
 
-def _check_stored(ntype: str, name: str, columns: Mapping[str, Any]) -> None:
-    missing = [column for column, table in columns.items() if table is None]
-    if missing:
-        raise ValueError(f"frames: the graph does not store {', '.join(f'{name}.{column}' for column in missing)} of "
-                         f"{ntype}: leave these columns out of the frame, and add them in a transform, from the "
-                         "batch's n_id")
-
-
 class ServedData:
     """Data or HeteroData of a graph. graph: the graph itself, whose other attributes this object has too.
     nodes, edges: {type: {attribute: rows}}, the attributes of nodes and of edges. frames: their columns are one
@@ -274,17 +223,12 @@ class ServedData:
 
     def __init__(self, graph: Graph, ids: OriginalIds, nodes: Mapping[str, Mapping[str, Table]],
                  edges: Mapping[str, Mapping[str, Table]], frames: TensorFrames | None = None):
-        layouts = {} if frames is None else frames.of(graph.ntypes)
-        stores: dict[Any, _OfType] = {}
-        for ntype in graph.ntypes:
-            tables, made = dict(nodes.get(ntype, {})), {}
-            if frames is not None and ntype in layouts:
-                columns = {column: tables.pop(f"{frames.name}.{column}", None) for column in layouts[ntype].names}
-                _check_stored(ntype, frames.name, columns)
-                made[frames.name] = ServedFrame(graph, ids, ntype, frames.name, layouts[ntype], columns)
-            stores[ntype] = _OfType(graph, ids, False, ntype, tables, made)
-        stores.update({triple(etype): _OfType(graph, ids, True, etype, edges.get(etype, {})) for etype in graph.etypes})
-        self.__dict__.update(graph=graph, _stores=stores, _ids=ids, _frames=frames)
+        made = {} if frames is None else served_frames(graph, ids, frames, nodes)
+        found: dict[Any, _OfType] = {
+            ntype: _OfType(graph, ids, False, ntype, *made.get(ntype, (nodes.get(ntype, {}), None)))
+            for ntype in graph.ntypes}
+        found.update({triple(etype): _OfType(graph, ids, True, etype, edges.get(etype, {})) for etype in graph.etypes})
+        self.__dict__.update(graph=graph, _stores=found, _ids=ids, _frames=frames, _pair=None)
 
     @property
     def node_types(self) -> list[str]:
@@ -344,6 +288,14 @@ class ServedData:
             return getattr(self, name) if isinstance(name, str) else self._stores[name]
         except AttributeError as error:
             raise KeyError(str(error)) from None
+
+    def __iter__(self) -> Iterator[Any]:
+        """(FeatureStore, GraphStore), which PyG's own loaders ask for; they have the attributes of nodes."""
+        if self._pair is None:
+            names = {ntype: {called: table.name for called, table in self._stores[ntype]._tables.items()}
+                     for ntype in self.node_types}
+            self.__dict__["_pair"] = stores(self.graph, names, ids=self._ids.word, frames=self._frames)
+        return iter(self._pair)
 
     def _having(self, name: str) -> Iterator[Any]:
         return (kind for kind, store in self._stores.items() if name in store)
