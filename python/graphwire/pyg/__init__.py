@@ -26,8 +26,9 @@ from graphwire.pyg.link_neighbor_loader import LinkNeighborLoader
 from graphwire.pyg.loaders import LinkLoader, NodeLoader
 from graphwire.pyg.neighbor_loader import NeighborLoader
 from graphwire.pyg.sampler import NeighborSampler
+from graphwire.pyg.sources import served
 from graphwire.pyg.stores import FeatureStore, GraphStore, stores
 from graphwire.pyg.task_loader import relational
 
 __all__ = ["FeatureStore", "GraphStore", "LinkLoader", "LinkNeighborLoader", "NeighborLoader", "NeighborSampler",
-           "NodeLoader", "TensorFrames", "from_pyg", "relational", "stores", "to_pyg"]
+           "NodeLoader", "TensorFrames", "from_pyg", "relational", "served", "stores", "to_pyg"]
