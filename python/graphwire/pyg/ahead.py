@@ -12,17 +12,14 @@ from __future__ import annotations
 
 import inspect
 import os
-import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch.utils.data import DataLoader
-from torch_geometric.sampler.base import SubgraphType
 
 from graphwire._base.arrays import Lease, ids_array
-from graphwire._base.caller import level_of_the_caller
 from graphwire._base.eager import eager
 from graphwire._base.keywords import keywords, suggestion
 from graphwire._base.native import Call, check, ffi, lib, wait
@@ -34,16 +31,13 @@ from graphwire.pyg import pinned
 from graphwire.pyg.draws import Draws
 from graphwire.pyg.fetched import Fetched, pointer
 from graphwire.pyg.names import fill
+from graphwire.pyg.options import OF_WORKERS
 from graphwire.pyg.orders import index_batches
-from graphwire.pyg.sampled import Output, Sampled
+from graphwire.pyg.sampled import Output, Sampled, without
 from graphwire.pyg.sampler import NeighborSampler
 from graphwire.pyg.sources import Source, store_of
 
 DEPTH = 3  # batches under way behind the next one: four in all, as graphwire.NodeLoader has by default
-# Arguments that torch's DataLoader and PyG's loaders use for worker processes, and the values that ask for nothing.
-_OF_WORKERS = {"num_workers": (0,), "persistent_workers": (False,), "prefetch_factor": (None,),
-               "worker_init_fn": (None,), "multiprocessing_context": (None,), "timeout": (0,), "in_order": (True,),
-               "share_memory": (False,), "is_sorted": (False,)}
 
 
 class Asked(NamedTuple):
@@ -54,15 +48,6 @@ class Asked(NamedTuple):
     metadata: tuple[Any, ...]
     times: dict[str, torch.Tensor] | None = None
     slots: np.ndarray | None = None
-
-
-def without_effect(given: Mapping[str, Any]) -> None:
-    """Warns once of all arguments that are given and have no effect."""
-    named = [name for name, usual in _OF_WORKERS.items() if name in given and given[name] not in usual]
-    if named:
-        warnings.warn(f"graphwire.pyg: the library's own threads sample, so {', '.join(named)} "
-                      f"{'has' if len(named) == 1 else 'have'} no effect", UserWarning,
-                      stacklevel=level_of_the_caller())
 
 
 class _Started:
@@ -204,7 +189,7 @@ class SamplesAhead(DataLoader):
         """Makes the DataLoader of `count` seeds, whose nodes have these types."""
         known = [*inspect.signature(DataLoader.__init__).parameters][1:]
         for name in options:
-            if name not in known and name not in _OF_WORKERS:
+            if name not in known and name not in OF_WORKERS:
                 raise TypeError(f"{type(self).__name__}() has no argument {name!r}"
                                 f"{suggestion(name, [*inspect.signature(type(self)).parameters, *known])}")
         self._seed_types, self._places = seed_types, count
@@ -259,11 +244,8 @@ class SamplesAhead(DataLoader):
         """Waits for a batch. Returns its SamplerOutput, which has the Sampled as `_sampled`."""
         found = Sampled(started.wait(), self._source.ids)
         out = started.draws.counted(found.output(self._typed, started.asked.slots))
-        for etype in self._source.hidden:
-            for name in ("row", "col", "edge", "num_sampled_edges"):
-                getattr(out, name).pop(etype)
         out.metadata, out._sampled = started.asked.metadata, found
-        return out.to_bidirectional() if self._sampler.subgraph_type == SubgraphType.bidirectional else out
+        return self._sampler._directed(without(out, self._source.hidden))
 
     def _finished(self, started: _Started) -> Any:
         data = self._filtered(self._sampled(started))
@@ -299,7 +281,7 @@ class SamplesAhead(DataLoader):
         if out.batch is not None:
             for kind, batch in (out.batch if typed else {None: out.batch}).items():
                 stores.setdefault(kind, {})["batch"] = batch
-        elif self._source.in_memory and not typed:
+        elif self._source.is_of_pyg and not typed:
             data.batch = None  # removes that of the data, as in PyG
         for called in ("num_sampled_nodes", "num_sampled_edges"):
             counts = getattr(out, called)

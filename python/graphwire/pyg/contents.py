@@ -30,11 +30,15 @@ CHUNK = 1 << 17  # elements that are digested at once
 _graphs: dict[bytes, ref[Graph]] = {}  # by digest, while a loader uses them
 
 
+def names_of(weight: Weight) -> set[str]:
+    """The names of edge attributes that are weights."""
+    named = [weight] if isinstance(weight, str) else list((weight or {}).values())
+    return {name for name in named if isinstance(name, str)}
+
+
 def _weights(data: Any, weight: Weight) -> list[str]:
     """The names of edge attributes that are weights, without those that no edge type has."""
-    named = [weight] if isinstance(weight, str) else list((weight or {}).values())
-    names = {name for name in named if isinstance(name, str)}
-    return sorted(name for name in names if any(name in store for store in data.edge_stores))
+    return sorted(name for name in names_of(weight) if any(name in store for store in data.edge_stores))
 
 
 Rows = dict[Any, dict[str, np.ndarray]]  # {type: {name: rows}}; None is the type of Data

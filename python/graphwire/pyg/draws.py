@@ -1,6 +1,6 @@
 """What is drawn for each hop: the arguments of a neighbour sampler in PyTorch Geometric's words, checked.
 
-Errors: NotImplementedError for kinds of sampling that do not exist; TypeError and InvalidError for counts; TypeError
+Errors: NotImplementedError for weights among the edges of a time; TypeError and InvalidError for counts; TypeError
 and NotFoundError for weights; ValueError for what does not go together.
 """
 
@@ -36,9 +36,6 @@ class Draws:
         self.time, self.temporal_strategy = time, temporal_strategy
         self.disjoint = checks.flag("disjoint", disjoint) or time is not None
         self.subgraph_type = SubgraphType(subgraph_type)
-        if self.subgraph_type == SubgraphType.induced:
-            raise NotImplementedError('subgraph_type "induced" is not in graphwire.pyg; use "directional" or '
-                                      '"bidirectional"')
         # A wrong name is an error here, and not in a worker.
         self.unit = Rules(graph, weight_attr, time=self.rules, pick=self.pick, what=_WORDS).unit
         etypes = [triple(name) for name in graph.etypes]

@@ -15,11 +15,11 @@ from torch_geometric.sampler.base import SubgraphType
 
 from graphwire._base.keywords import keywords
 from graphwire._graph.rules import Weight
-from graphwire.pyg.ahead import Asked, SamplesAhead, without_effect
+from graphwire.pyg.ahead import Asked, SamplesAhead
 from graphwire.pyg.draws import Counts, check_together
 from graphwire.pyg.links import Apart, Links, Negatives, Shared, labels_with_negatives, repeated
 from graphwire.pyg.loaders import Loops
-from graphwire.pyg.options import refuse
+from graphwire.pyg.options import without_effect
 from graphwire.pyg.rows import selected, stacked, taken
 from graphwire.pyg.sampler import NeighborSampler, own_sampler
 from graphwire.pyg.sources import Source
@@ -83,7 +83,6 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
                  transform_sampler_output: Callable[[Any], Any] | None = None, is_sorted: bool = False,
                  filter_per_worker: bool | None = None, neighbor_sampler: Any = None, directed: bool = True, *,
                  ids: str = "orig", **kwargs: Any):
-        refuse(subgraph_type, directed)
         check_together(weight_attr, temporal_strategy, time_attr is not None)
         without_effect({**kwargs, "is_sorted": is_sorted})
         given = own_sampler(neighbor_sampler, disjoint, temporal_strategy, time_attr)
@@ -95,12 +94,12 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
                               None if given is None else given.graph, None if given is not None else time_attr)
         self.data = self._source.data
         self.link_sampler = self._sampler = given or NeighborSampler(
-            self._source.graph, num_neighbors, replace=replace, subgraph_type=subgraph_type, weight_attr=weight_attr,
-            ids=ids, disjoint=disjoint, temporal_strategy=temporal_strategy, time_attr=self._source.time)
+            self._source, num_neighbors, subgraph_type, replace, disjoint, temporal_strategy, weight_attr=weight_attr,
+            directed=directed)
         self.edge_label_index = edge_label_index
         self.transform, self.transform_sampler_output = transform, transform_sampler_output
         self.filter_per_worker, self.custom_cls = filter_per_worker, self._source.custom_cls
-        self._take_links(Links(self._source, data, edge_label_index), edge_label, edge_label_time,
+        self._take_links(Links(self._source, edge_label_index), edge_label, edge_label_time,
                          kwargs.pop("input_id", None))
         self._begin_loops()
         self._begin(self._links.count, list(dict.fromkeys((self._links.kind[0], self._links.kind[2]))), kwargs)

@@ -31,7 +31,7 @@ class Links:
     """kind: the edge type of the links; typed: whether batches name types; count: the number of links. given: (sources,
     destinations), each [links] in the user's ids."""
 
-    def __init__(self, source: Source, data: Any, edge_label_index: Any):
+    def __init__(self, source: Source, edge_label_index: Any):
         graph = source.graph
         named, kind, ends = parts_of(edge_label_index)
         if source.typed is False and named:
@@ -41,8 +41,8 @@ class Links:
                              f"{_known(source.etypes)}")
         self.typed = named
         self.kind: EdgeType = _kind_of(source, kind, ends is not None) if named else triple(graph.etypes[0])
-        if ends is None and source.in_memory:
-            ends = (data[self.kind] if named else data).edge_index
+        if ends is None:
+            ends = source.every_link(self.kind if named else None)
         if ends is None:
             self._take_all(source)
             return

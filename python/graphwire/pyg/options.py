@@ -1,19 +1,41 @@
-"""Arguments of PyTorch Geometric's loaders that graphwire.pyg does not have, each refused by its name."""
+"""Arguments of PyTorch Geometric's loaders and samplers that graphwire.pyg does not have, each refused by its name, and
+those that have no effect, which one warning names."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from typing import Any
 
 from torch_geometric.sampler.base import SubgraphType
+
+from graphwire._base import checks
+from graphwire._base.caller import level_of_the_caller
+
+# Arguments that torch's DataLoader and PyG's loaders use for worker processes, and the values that ask for nothing.
+OF_WORKERS = {"num_workers": (0,), "persistent_workers": (False,), "prefetch_factor": (None,),
+              "worker_init_fn": (None,), "multiprocessing_context": (None,), "timeout": (0,), "in_order": (True,),
+              "share_memory": (False,), "is_sorted": (False,)}
 
 
 def _missing(what: str) -> NotImplementedError:
     return NotImplementedError(f"{what}: graphwire.pyg does not have this kind of sampling")
 
 
-def refuse(subgraph_type: Any, directed: bool) -> None:
+def refuse(subgraph_type: Any, directed: bool, sample_direction: str = "forward") -> None:
     """Raises NotImplementedError, which names the option that asks for a kind of sampling that does not exist."""
     if not directed:
         raise _missing('directed=False, which is subgraph_type="induced"')
     if SubgraphType(subgraph_type) == SubgraphType.induced:
         raise _missing('subgraph_type="induced"')
+    if checks.choice("sample_direction", sample_direction, ("forward", "backward")) == "backward":
+        raise _missing('sample_direction="backward"')
+
+
+def without_effect(given: Mapping[str, Any]) -> None:
+    """Warns once of all arguments that are given and have no effect."""
+    named = [name for name, usual in OF_WORKERS.items() if name in given and given[name] not in usual]
+    if named:
+        warnings.warn(f"graphwire.pyg: the library's own threads sample, so {', '.join(named)} "
+                      f"{'has' if len(named) == 1 else 'have'} no effect", UserWarning,
+                      stacklevel=level_of_the_caller())

@@ -100,3 +100,11 @@ class Sampled:
         return SamplerOutput(node=node[ntype], row=rows[etype], col=cols[etype], edge=edge[etype],
                              batch=None if batch is None else batch[0], num_sampled_nodes=num_nodes[ntype],
                              num_sampled_edges=num_edges[etype])
+
+
+def without(out: Output, etypes: list[EdgeType]) -> Output:
+    """Removes edge types of the graph that the caller's data lacks."""
+    for etype in etypes:
+        for name in ("row", "col", "edge", "num_sampled_edges"):
+            getattr(out, name).pop(etype)
+    return out

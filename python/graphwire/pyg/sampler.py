@@ -1,6 +1,6 @@
 """PyTorch Geometric's BaseSampler over a graph.
 
-NodeLoader or LinkLoader asks for the neighbourhood of a batch -> graphwire.loader.sample -> Subgraph -> SamplerOutput
+NodeLoader or LinkLoader asks for the neighbourhood of a batch -> graphwire.sample -> Subgraph -> SamplerOutput
 
 torch's random numbers determine the sampling, like PyG's shuffling and negatives. So torch.manual_seed repeats it. The
 workers of a loader are forks, or get the sampler by pickle; each opens its own connections.
@@ -10,8 +10,8 @@ Errors: ValueError, TypeError and NotImplementedError for arguments; those of gr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Union
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch_geometric.sampler import (
@@ -28,71 +28,77 @@ from torch_geometric.sampler.neighbor_sampler import edge_sample, node_sample
 
 from graphwire._base import arrays as _arrays
 from graphwire._base.keywords import keywords
-from graphwire._graph.graph import Graph
 from graphwire._graph.held_out import HeldOut
 from graphwire._graph.rules import Weight
 from graphwire._train.loader import sample
-from graphwire.pyg.draws import Draws
+from graphwire.pyg.draws import Counts, Draws, check_together
 from graphwire.pyg.edges import EdgePermutations
 from graphwire.pyg.existing import NegativesAtTimes
-from graphwire.pyg.original_ids import OriginalIds
-from graphwire.pyg.stores import GraphStore
+from graphwire.pyg.options import refuse, without_effect
+from graphwire.pyg.sampled import Output, without
+from graphwire.pyg.sources import Origin
 from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
-from graphwire.pyg.times import SeedTimes, Times
-
-Output = Union[SamplerOutput, HeteroSamplerOutput]
+from graphwire.pyg.times import SeedTimes
 
 
 @keywords
 class NeighborSampler(BaseSampler):  # type: ignore[misc]
     """Samples the neighbours of nodes, and of the ends of links, as torch_geometric.sampler.NeighborSampler does.
 
-    graph_store: a GraphStore, or its graph.
+    data: what NeighborLoader takes as data, or a graphwire.pyg.GraphStore: the sampler needs the graph alone. The edges
+        of Data, of HeteroData and of stores of your own classes are read once, when the sampler is made.
     num_neighbors: a count for each hop, from the seeds outwards (-1: all neighbours); or {(source, relation,
         destination): such a list}; or NumNeighbors.
-    replace: sample with replacement.
     subgraph_type: "directional" or "bidirectional".
+    replace: sample with replacement.
+    disjoint: each seed, and each end of a link, has nodes of its own, which SamplerOutput.batch names.
+    temporal_strategy: "uniform" draws among the edges of the time, "last" takes the latest of them.
+    time_attr: a feature of nodes or of edges, int64, int32, float64 or float32: only edges are drawn whose time is not
+        later than that of the batch's seed. With times of nodes, the time of an edge is that of its source. Edges of
+        types without times are drawn uniformly. Seeds without times of their own (NodeSamplerInput.time) have that of
+        their node. Batches are disjoint. graphwire.pyg.NeighborLoader says what the graph needs.
     weight_attr: a feature of the graph's edges, for all edge types that have it, or {(source, relation, destination):
         feature}. Edges are drawn in proportion to it; graphwire.NodeLoader describes the draws. None: all edges are
         equally likely.
-    held_out: edges that are not sampled, a graphwire.HeldOut.
-    disjoint: each seed, and each end of a link, has nodes of its own, which SamplerOutput.batch names.
-    time_attr: a feature of nodes or of edges, int64, int32, float64 or float32: only edges are drawn whose time is not
-        later than that of the batch's seed. With times of nodes, the time of an edge is that of its source. Edges of
-        types without times are drawn uniformly. Seeds without times of their own (input_time) have that of their node.
-        Batches are disjoint. graphwire.pyg.NeighborLoader says what the graph needs.
-    temporal_strategy: "uniform" draws among these edges, "last" takes the latest.
-
-    As in PyG, seeds of a homogeneous graph have no type; seeds with a type give a heterogeneous batch. The
-    subgraph_type "induced" is not supported.
-
+    is_sorted, share_memory: without effect, which a UserWarning says.
+    directed: False is refused: it is the older word for subgraph_type="induced".
+    sample_direction: "backward", along the edges, is refused.
     ids: "orig": seeds and sampled nodes have the ids of the user's data, where the graph keeps them. sample_from_nodes
         and sample_from_edges return the graph's ids of edges, and edge_permutation translates them. PyG's loaders apply
         it, so that a batch's e_id are columns of the edge_index from which the graph was made. "graph": all ids are the
         graph's. The stores must have the same `ids`.
+    held_out: edges that are not sampled, a graphwire.HeldOut.
 
-    Raises NotImplementedError for "induced", for weight_attr with time_attr, and for negatives that
+    As in PyG, seeds without a type give a SamplerOutput, and seeds with a type a HeteroSamplerOutput. A Graph of one
+    node type and one edge type takes both.
+
+    num_neighbors and keep_orig_edges can be set; the latter makes bidirectional results keep orig_row and orig_col.
+
+    Raises NotImplementedError for "induced", for "backward", for weight_attr with time_attr, and for negatives that
     graphwire.pyg.LinkNeighborLoader refuses;
-    ValueError for seeds without a type in a heterogeneous graph, for times that do not exist, and for "last" without
-    times; TypeError and InvalidError for num_neighbors; TypeError and NotFoundError for weight_attr; and the errors of
-    graphwire.sample.
+    ValueError for seeds with or without a type where the data has none or several, for times that do not exist, and for
+    "last" without times; TypeError and InvalidError for num_neighbors; TypeError and NotFoundError for weight_attr; the
+    errors of from_pyg for data in memory; and those of graphwire.sample.
     """
 
-    def __init__(self, graph_store: GraphStore | Graph,
-                 num_neighbors: NumNeighbors | Sequence[int] | Mapping[Any, Sequence[int]], *, replace: bool = False,
-                 subgraph_type: str | SubgraphType = "directional", weight_attr: Weight = None, ids: str = "orig",
-                 held_out: HeldOut | None = None, disjoint: bool = False, temporal_strategy: str = "uniform",
-                 time_attr: str | Times | None = None):
-        graph = graph_store.graph if isinstance(graph_store, GraphStore) else graph_store
-        self.graph, self.held_out = graph, held_out
-        time = time_attr if isinstance(time_attr, Times) or time_attr is None else Times.of_graph(graph, time_attr)
-        self._draws = Draws(graph, num_neighbors, replace, subgraph_type, weight_attr, disjoint, temporal_strategy,
-                            time)
+    def __init__(self, data: Any, num_neighbors: Counts, subgraph_type: str | SubgraphType = "directional",
+                 replace: bool = False, disjoint: bool = False, temporal_strategy: str = "uniform",
+                 time_attr: str | None = None, weight_attr: Weight = None, is_sorted: bool = False,
+                 share_memory: bool = False, directed: bool = True, sample_direction: str = "forward", *,
+                 ids: str = "orig", held_out: HeldOut | None = None):
+        refuse(subgraph_type, directed, sample_direction)
+        without_effect({"is_sorted": is_sorted, "share_memory": share_memory})
+        if not isinstance(data, Origin):
+            check_together(weight_attr, temporal_strategy, time_attr is not None)
+        origin = data if isinstance(data, Origin) else Origin(data, ids, weight_attr, time_attr)
+        self.graph, self.held_out = origin.graph, held_out
+        self._ids, self._typed, self._hidden = origin.ids, origin.typed, origin.hidden
+        self._draws = Draws(self.graph, num_neighbors, replace, subgraph_type, weight_attr, disjoint, temporal_strategy,
+                            origin.time)
         self.replace, self.weight_attr, self.disjoint = self._draws.replace, weight_attr, self._draws.disjoint
         self.temporal_strategy = temporal_strategy
-        self.subgraph_type = self._draws.subgraph_type
-        self.edge_types = [triple(name) for name in graph.etypes]
-        self._ids = OriginalIds(graph, ids)
+        self.subgraph_type, self.keep_orig_edges = self._draws.subgraph_type, False
+        self.edge_types = [triple(name) for name in origin.etypes]
         self._permutations = EdgePermutations(self._ids)
 
     @property
@@ -102,7 +108,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         return self._draws.num_neighbors
 
     @num_neighbors.setter
-    def num_neighbors(self, counts: NumNeighbors | Sequence[int] | Mapping[Any, Sequence[int]]) -> None:
+    def num_neighbors(self, counts: Counts) -> None:
         self._draws = Draws(self.graph, counts, self.replace, self.subgraph_type, self.weight_attr, self.disjoint,
                             self.temporal_strategy, self._draws.time)
 
@@ -130,17 +136,16 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         return self._permutations or None
 
     def _directed(self, out: Output) -> Output:
-        return out.to_bidirectional() if self.subgraph_type == SubgraphType.bidirectional else out
+        return out.to_bidirectional(self.keep_orig_edges) if self.subgraph_type == SubgraphType.bidirectional else out
 
     def _sample(self, seed: Any, seed_time: Any = None, **_: Any) -> Output:
         """PyG's node_sample and edge_sample call this. seed: ids, or {node type: ids}."""
         ntypes, draws = self.graph.ntypes, self._draws
         typed = isinstance(seed, Mapping)
-        if not typed and len(ntypes) != 1:
+        if typed and self._typed is False:
+            raise ValueError(f"the seeds name a type, {', '.join(map(repr, seed))}, and the data has none")
+        if not typed and self._typed:
             raise ValueError(f"seeds of which node type? give (type, ids); there are {', '.join(ntypes)}")
-        if not typed and len(self.edge_types) != 1:
-            raise ValueError(f"a graph of {len(self.edge_types)} edge types is heterogeneous: give seeds as "
-                             f'("{ntypes[0]}", ids)')
         given = {ntype: _arrays.ids_array(ids, None, "seeds (input_nodes, edge_label_index)")
                  for ntype, ids in (seed.items() if typed else [(ntypes[0], seed)])}
         seeds = {ntype: self._ids.nodes_to_graph(ntype, ids) for ntype, ids in given.items()}
@@ -153,13 +158,13 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         groups = None if batch.groups is None else {
             ntype: found.node_rows(ntype, some) for ntype, some in batch.groups.items()}
         if not typed:
-            return draws.counted(self._output(found, ntypes[0], self.edge_types[0], groups))
-        return draws.counted(HeteroSamplerOutput(
+            return draws.counted(self._output(found, ntypes[0], triple(self.graph.etypes[0]), groups))
+        return draws.counted(without(HeteroSamplerOutput(
             node={ntype: self._nodes(found, ntype) for ntype in found.num_nodes},
             row={etype: ends[0] for etype, ends in found.ends.items()},
             col={etype: ends[1] for etype, ends in found.ends.items()},
             edge={etype: _ids(found, etype) for etype in found.ends}, batch=groups,
-            num_sampled_nodes=found.num_nodes, num_sampled_edges=found.num_edges))
+            num_sampled_nodes=found.num_nodes, num_sampled_edges=found.num_edges), self._hidden))
 
     def _times(self, seeds: Mapping[str, torch.Tensor], given: Mapping[str, Any] | None) -> dict[str, Any] | None:
         """The times of seeds; None if no edge is drawn by time. given: the caller's, or None."""

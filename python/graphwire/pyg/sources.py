@@ -1,8 +1,10 @@
-"""The data of graphwire.pyg's neighbour loaders: a graph to sample, and the rows of each batch.
+"""The data of graphwire.pyg's neighbour loaders and sampler: a graph to sample, and the rows of each batch.
 
     data        the graph                                  the rows of a batch
     Graph       itself                                     every feature, read with the batch
     stores      that of the stores                         the FeatureStore's attributes, read with the batch
+    own stores  as of Data, of the edges that the          PyTorch Geometric asks the user's FeatureStore for them
+                user's GraphStore has
     Data        from_pyg writes its edges to a scratch     PyTorch Geometric selects them from the user's own tensors,
     HeteroData  folder, once for loaders over equal edges  as in its own loaders
 
@@ -15,15 +17,22 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+import torch_geometric.data as pyg
 from torch_geometric.data import Data, HeteroData
-from torch_geometric.loader.utils import filter_data, filter_hetero_data
+from torch_geometric.loader.utils import (
+    filter_custom_hetero_store,
+    filter_custom_store,
+    filter_data,
+    filter_hetero_data,
+)
 
 from graphwire._base import checks
 from graphwire._base.arrays import gather_all
 from graphwire._graph.graph import Graph
 from graphwire._graph.rules import Weight
 from graphwire._graph.tensor import Tensor
-from graphwire.pyg.contents import graph_of
+from graphwire.pyg import own_stores
+from graphwire.pyg.contents import graph_of, names_of
 from graphwire.pyg.fetched import ORIGINAL
 from graphwire.pyg.names import as_attribute, check_names, fill
 from graphwire.pyg.original_ids import OriginalIds
@@ -75,55 +84,99 @@ class Rows:
             yield from zip(names, map(torch.as_tensor, gather_all(graph._opened(), asked, torch)))
 
 
-class Source:
-    """A graph whose features are read with the batch, or data in memory.
+class Origin:
+    """The graph of data, from which a sampler draws.
 
     graph, ids: the graph, and the translation of its ids. typed: whether batches are HeteroData; None: seeds decide.
-    rows: what is read with a batch. sampled: the graph that the caller's sampler draws from, or None.
-    data: the attribute `data` of loaders: the data in memory, or what a graph shows in its place.
-    etypes: the edge types of the data. hidden: those of the graph, if the data in memory has none.
-    time: the times that the caller's time_attr names, or None.
+    in_memory: the data is Data or HeteroData. own: (FeatureStore, GraphStore), at least one of which is of the user's
+    own class; None: the data is something else. etypes: the edge types of the data. hidden: those of the graph, if the
+    data has none. time: the times that the caller's time_attr names, or None.
+    """
+
+    def __init__(self, data: Any, ids: str, weight: Weight, time_attr: str | None = None, sampled: Graph | None = None):
+        """sampled: the graph that the caller's sampler draws from, or None."""
+        if time_attr is not None and not isinstance(time_attr, str):
+            raise TypeError(f"time_attr is the name of the times of nodes or edges, not {time_attr!r}")
+        self.in_memory = isinstance(data, (Data, HeteroData))
+        self.own: tuple[Any, Any] | None = None
+        self.hidden: list[EdgeType] = []
+        self._store: FeatureStore | None = None
+        self.typed: bool | None = None
+        if isinstance(data, GraphStore):
+            data, ids = data.graph, data._ids.word if ids == "orig" else ids
+        if isinstance(data, Graph):
+            self.graph, self.ids = data, OriginalIds(data, ids)
+            self.typed = True if len(data.ntypes) > 1 or len(data.etypes) > 1 else None
+        elif _are_stores(data):
+            self._take_stores(data[0], data[1], ids, weight, time_attr, sampled)
+        elif self.in_memory:
+            self._take_data(data, ids, weight, time_attr, sampled)
+        else:
+            raise TypeError("data is a graphwire.Graph, (FeatureStore, GraphStore) of graphwire.pyg.stores or of your "
+                            f"own, a Data or a HeteroData, not {type(data).__name__}")
+        if sampled is not None and sampled is not self.graph:
+            raise ValueError(f"neighbor_sampler samples {sampled!r}, and data is of {self.graph!r}")
+        self.etypes = [] if self.hidden else self.graph.etypes
+        self.time = None if time_attr is None else Times.of_graph(
+            self.graph, time_attr, None if self._store is None else self._store.fetched())
+
+    def _take_data(self, data: Any, ids: str, weight: Weight, time_attr: str | None, sampled: Graph | None) -> None:
+        if checks.choice("ids", ids, ("orig", "graph")) == "graph":
+            raise ValueError('ids="graph": data in memory has ids of its own; pass a graph, of from_pyg')
+        self.graph, self.typed = sampled or graph_of(data, weight, time_attr), isinstance(data, HeteroData)
+        self.ids = OriginalIds(self.graph, ids)
+        if self.typed and not data.edge_types:
+            self.hidden = [triple(etype) for etype in self.graph.etypes]
+
+    def _take_stores(self, features: Any, edges: Any, ids: str, weight: Weight, time_attr: str | None,
+                     sampled: Graph | None) -> None:
+        if isinstance(features, FeatureStore) and isinstance(edges, GraphStore):
+            self._store, self.graph, self.typed = features, features._graph, features._typed
+            self.ids = features._ids if ids == "orig" else OriginalIds(features._graph, ids)
+            return
+        self.own = features, edges
+        if isinstance(edges, GraphStore):
+            self.graph, self.typed = edges.graph, edges._typed
+            self.ids = edges._ids if ids == "orig" else OriginalIds(edges.graph, ids)
+        else:
+            named = names_of(weight) | ({time_attr} if time_attr else set())
+            self._take_data(own_stores.as_data(features, edges, named), ids, weight, time_attr, sampled)
+
+
+class Source(Origin):
+    """A graph whose features are read with the batch, or data in memory, or stores of the user's own.
+
+    rows: what is read with a batch. data: the attribute `data` of loaders: the caller's data, or what a graph shows in
+    its place.
     """
 
     def __init__(self, data: Any, ids: str, weight: Weight, custom_cls: Any, sampled: Graph | None = None,
                  time_attr: str | None = None):
-        if time_attr is not None and not isinstance(time_attr, str):
-            raise TypeError(f"time_attr is the name of the times of nodes or edges, not {time_attr!r}")
+        super().__init__(data, ids, weight, time_attr, sampled)
         self.custom_cls = custom_cls
-        self.in_memory = isinstance(data, (Data, HeteroData))
-        self._store: FeatureStore | None = None
-        self.typed: bool | None = None
-        self.hidden: list[EdgeType] = []
         nodes: dict[str, dict[str, str]] = {}
         edges: dict[str, dict[str, str]] = {}
-        if self.in_memory:
-            if checks.choice("ids", ids, ("orig", "graph")) == "graph":
-                raise ValueError('ids="graph": data in memory has ids of its own; pass a graph, of from_pyg')
-            self.graph, self.typed = sampled or graph_of(data, weight, time_attr), isinstance(data, HeteroData)
-            self.ids = OriginalIds(self.graph, ids)
-            if self.typed and not data.edge_types:
-                self.hidden = [triple(etype) for etype in self.graph.etypes]
-        elif isinstance(data, Graph):
-            self.graph, self.ids = data, OriginalIds(data, ids)
-            self.typed = True if len(data.ntypes) > 1 or len(data.etypes) > 1 else None
-            nodes, edges = _every_feature(data)
-        elif _are_stores(data):
-            store = data[0]
-            self.graph, self.typed = store._graph, store._typed
-            self.ids = store._ids if ids == "orig" else OriginalIds(store._graph, ids)
-            self._store, nodes = store, store.fetched()
-        else:
-            raise TypeError("data is a graphwire.Graph, (FeatureStore, GraphStore) of graphwire.pyg.stores, a Data or "
-                            f"a HeteroData, not {type(data).__name__}")
-        self.data = data if self.in_memory else self._served(data, nodes, edges)
-        self.etypes = [] if self.hidden else self.graph.etypes
-        if sampled is not None and sampled is not self.graph:
-            raise ValueError(f"neighbor_sampler samples {sampled!r}, and data is of {self.graph!r}")
-        self.time = None if time_attr is None else Times.of_graph(
-            self.graph, time_attr, None if self._store is None else nodes)
+        if self._store is not None:
+            nodes = self._store.fetched()
+        elif not self.is_of_pyg:
+            nodes, edges = _every_feature(self.graph)
+        self.data = data if self.is_of_pyg else self._served(data, nodes, edges)
         self.rows = Rows(self.ids, nodes, edges)
         if self.typed is not True:
             _check_one_place(nodes, edges)
+
+    def every_link(self, kind: EdgeType | None) -> torch.Tensor | None:
+        """All edges of a type of the caller's data, [2, edges]; None: they are the graph's. kind: None without types.
+        """
+        if self.in_memory:
+            links: torch.Tensor = (self.data if kind is None else self.data[kind]).edge_index
+            return links
+        return None if self.own is None else own_stores.links(self.own[1], kind)
+
+    @property
+    def is_of_pyg(self) -> bool:
+        """Whether PyTorch Geometric makes the batches' rows of the caller's data."""
+        return self.in_memory or self.own is not None
 
     def _served(self, data: Any, nodes: dict[str, dict[str, str]], edges: dict[str, dict[str, str]]) -> Any:
         graph, ids = self.graph, self.ids
@@ -144,6 +197,9 @@ class Source:
         typed = isinstance(out.node, dict)
         if self.in_memory:
             return (filter_hetero_data if typed else filter_data)(data, out.node, out.row, out.col, out.edge)
+        if self.own is not None:
+            return (filter_custom_hetero_store if typed else filter_custom_store)(
+                *data, out.node, out.row, out.col, out.edge, self.custom_cls)
         made: Any = self.custom_cls() if self.custom_cls is not None else HeteroData() if typed else Data()
         for ntype in self.graph.ntypes:
             ids = out.node[ntype] if typed else out.node
@@ -173,8 +229,8 @@ def store_of(data: Any, kind: Any) -> Any:
 
 
 def _are_stores(data: Any) -> bool:
-    return isinstance(data, (list, tuple)) and len(data) == 2 and isinstance(data[0], FeatureStore) and (
-        isinstance(data[1], GraphStore))
+    return isinstance(data, (list, tuple)) and len(data) == 2 and isinstance(data[0], pyg.FeatureStore) and (
+        isinstance(data[1], pyg.GraphStore))
 
 
 def _every_feature(graph: Graph) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]]:

@@ -1,0 +1,109 @@
+"""A pair of PyTorch Geometric's stores of the user's own classes, as data in memory for the draws.
+
+    GraphStore.get_all_edge_attrs() -> of each edge type one layout -> sources and destinations
+    FeatureStore.get_all_tensor_attrs() -> numbers of nodes, and the times and weights that the caller names
+        -> Data or HeteroData, of which contents.py makes the graph
+
+An edge's id is its place in the layout that PyG's samplers take: CSC before COO before CSR; without types the first
+one. Edges need not be sorted. Rows of nodes stay in the FeatureStore, which each batch asks for them.
+
+Errors: ValueError and TypeError for edges that are not of their layout.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection
+from typing import Any, Union
+
+import numpy as np
+import torch
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.data.graph_store import EdgeLayout
+
+from graphwire._files import rows as _rows
+
+_LAYOUTS = (EdgeLayout.CSC, EdgeLayout.COO, EdgeLayout.CSR)
+
+
+def as_data(feature_store: Any, graph_store: Any, names: Collection[str]) -> Union[Data, HeteroData]:
+    """The edges of a GraphStore, the numbers of nodes, and the attributes of the FeatureStore that have these names."""
+    attrs = graph_store.get_all_edge_attrs()
+    tensors = [(_group(attr), attr) for attr in feature_store.get_all_tensor_attrs()]
+    types = [attr.edge_type for attr in attrs] or [group for group, _ in tensors]
+    typed = None not in types
+    if not typed and any(types):
+        raise ValueError("data: some edges of the GraphStore have a type and some have none")
+    tensors = [(group, attr) for group, attr in tensors if group is not None] if typed else [
+        (None, attr) for _, attr in tensors]
+    data: Any = HeteroData() if typed else Data()
+    sizes: dict[Any, list[int]] = {group: [] for group, _ in tensors if not isinstance(group, tuple)}
+    for etype, layouts in _by_type(attrs).items():
+        attr = min(layouts, key=lambda one: _LAYOUTS.index(one.layout)) if typed else layouts[0]
+        store = data[tuple(etype)] if typed else data
+        store.edge_index = _ends(graph_store, attr)
+        for end, ntype in enumerate((etype[0], etype[-1]) if typed else (None, None)):
+            counts = sizes.setdefault(ntype, [])
+            counts += [one.size[end] for one in layouts if one.size is not None and one.size[end] is not None]
+    for ntype, counts in sizes.items():
+        (data[ntype] if typed else data).num_nodes = max(counts) if counts else _count(
+            feature_store, [attr for group, attr in tensors if group == ntype], data, ntype)
+    for group, attr in tensors:
+        if attr.attr_name in names:
+            one = copy.copy(attr)
+            one.index = None
+            (data[group] if typed else data)[attr.attr_name] = feature_store.get_tensor(one)
+    return data
+
+
+def links(graph_store: Any, kind: Any) -> torch.Tensor:
+    """All edges of a type, None in data without types, as links in the order of PyG's loaders, [2, links]."""
+    row, col, _ = graph_store.coo(None if kind is None else [kind])
+    return torch.stack([row, col] if kind is None else [row[kind], col[kind]])
+
+
+def _group(attr: Any) -> Any:
+    """The node type (a text) or edge type (a tuple) of an attribute; None without types."""
+    return attr.group_name if isinstance(attr.group_name, (str, tuple)) else None
+
+
+def _by_type(attrs: Any) -> dict[Any, list[Any]]:
+    found: dict[Any, list[Any]] = {}
+    for attr in attrs:
+        found.setdefault(attr.edge_type, []).append(attr)
+    return found
+
+
+def _ends(graph_store: Any, attr: Any) -> torch.Tensor:
+    """The sources and destinations of a layout's edges, [2, edges] int64."""
+    what = f"data: the edges{'' if attr.edge_type is None else f' {attr.edge_type}'} in the layout {attr.layout.value}"
+    ends = [_rows.array(some, what) for some in graph_store.get_edge_index(attr)]
+    if any(some.dtype.kind not in "iu" for some in ends):
+        raise TypeError(f"{what}: ids are whole numbers, not {' and '.join(str(some.dtype) for some in ends)}")
+    ends = [some.astype(np.int64) for some in ends]
+    if len(ends) == 2 and attr.layout != EdgeLayout.COO:
+        pointers = int(attr.layout == EdgeLayout.CSC)
+        ends[pointers] = _expanded(ends[pointers], len(ends[1 - pointers]), what)
+    if [some.shape for some in ends] != [(ends[0].size,)] * 2:
+        raise ValueError(f"{what} are two lists of one length, not of the shapes {[list(some.shape) for some in ends]}")
+    return torch.from_numpy(np.stack(ends))
+
+
+def _expanded(pointers: np.ndarray, edges: int, what: str) -> np.ndarray:
+    """The node of each edge, by the pointers of nodes to their edges."""
+    counts = np.diff(pointers)
+    if not len(pointers) or pointers[0] != 0 or pointers[-1] != edges or (counts < 0).any():
+        raise ValueError(f"{what}: the pointers do not ascend from 0 to the number of edges, {edges}")
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+def _count(feature_store: Any, attrs: list[Any], data: Any, ntype: Any) -> int:
+    """The number of nodes of a type whose edges have no size: of an attribute's rows, or the last end of an edge."""
+    for attr in attrs:
+        size = feature_store.get_tensor_size(attr)
+        if size:
+            return int(size[0])
+    last = [int(store.edge_index[end].max()) for store in data.edge_stores if store.edge_index.numel()
+            for end, kind in enumerate((None, None) if ntype is None else (store._key[0], store._key[-1]))
+            if kind == ntype]
+    return max(last, default=-1) + 1
