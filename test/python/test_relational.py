@@ -244,7 +244,8 @@ def test_refused_arguments(graph):
             ({"unit": "year"}, ValueError, "unit is one of"),
             ({"unit": "ms"}, ValueError, "unit: the times of the data are in s, not in ms"),
             ({"ids": "graph"}, TypeError, "column who: ids of user are numbers, and the keys are texts"),
-            ({"batch_sise": 3}, TypeError, "no argument 'batch_sise': did you mean 'batch_size'")]:
+            ({"temporal_stratgy": "last"}, TypeError, r"relational\(\) has no .* did you mean 'temporal_strategy'"),
+            ({"batch_sise": 3}, TypeError, r"relational\(\) has no argument 'batch_sise': did you mean 'batch_size'")]:
         with pytest.raises(kind, match=said):
             asked(graph, rows(), **options)
     with pytest.raises(TypeError, match="table: a table is one of"):

@@ -180,6 +180,7 @@ class SamplesAhead(DataLoader):
     _typed: bool
     _times: torch.Tensor | None
     _times_argument: str | None = None
+    _called = ""  # what the user calls, if it is not the class
     filter_per_worker: Any
     data: Any
     transform: Any
@@ -190,8 +191,10 @@ class SamplesAhead(DataLoader):
         known = [*inspect.signature(DataLoader.__init__).parameters][1:]
         for name in options:
             if name not in known and name not in OF_WORKERS:
-                raise TypeError(f"{type(self).__name__}() has no argument {name!r}"
-                                f"{suggestion(name, [*inspect.signature(type(self)).parameters, *known])}")
+                words = [word for one in type(self).__mro__ if issubclass(one, SamplesAhead)
+                         for word in inspect.signature(one).parameters]
+                raise TypeError(f"{self._called or type(self).__name__}() has no argument {name!r}"
+                                f"{suggestion(name, [*words, *known])}")
         self._seed_types, self._places = seed_types, count
         self._numbers = {ntype: number for number, ntype in enumerate(self._source.graph.ntypes)}
         self._spec: tuple[Any, Draws, Spec] | None = None

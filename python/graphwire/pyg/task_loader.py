@@ -82,6 +82,8 @@ class _Entities(InputNodes):
 class RelationalLoader(NeighborLoader):
     """The NeighborLoader that relational() returns, which documents it."""
 
+    _called = "relational"
+
     def __init__(self, data: Any, num_neighbors: Counts, task: _Task, **options: Any):
         table = task.table
         self._task = task
