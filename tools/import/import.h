@@ -39,6 +39,7 @@ enum gw_import_kind {
 	GW_IMPORT_EDGE_TIME,    /* "src:rel:dst=FILE" or FILE */
 	GW_IMPORT_WEIGHT,       /* "[src:rel:dst:]name" of an edge feature, or a column */
 	GW_IMPORT_TIME,         /* "[src:rel:dst:]name" of a feature of edges or nodes, or a column */
+	GW_IMPORT_REVERSE,      /* "src:rel:dst" */
 };
 
 struct gw_import_word {

@@ -25,12 +25,13 @@ from graphwire._base.keywords import keywords
 from graphwire._base.native import c_name, check, ffi, lib, text
 from graphwire._base.opened import Etype, OpenedGraph
 from graphwire._base.times import Times
-from graphwire._graph import edges, tensor
+from graphwire._graph import edges, table_seeds, tensor
 from graphwire._graph import ids as ids_module
 from graphwire._graph.edges import EdgeList
 from graphwire._graph.ids import OrigIds
 from graphwire._graph.index import RowIndex
 from graphwire._graph.rules import Time, Weight
+from graphwire._graph.table_seeds import Seeds
 from graphwire._graph.tensor import Initial, Tensor
 
 
@@ -229,6 +230,26 @@ class Graph(OpenedGraph):
         id that does not exist; PeerError and DeadlineError if a server does not answer.
         """
         return ids_module.original_ids(self, ids, ntype, etype)
+
+    def seeds_of(self, table: str, keys: Any, times: Times = None, *, time: str = "time",
+                 missing: str = "raise") -> Seeds:
+        """Seeds of a loader by the primary keys of a table, such as the rows of a task: Seeds(ids, times, rows).
+
+            seeds = graph.seeds_of("users", task["user_id"], task["timestamp"])
+            loader = NodeLoader(graph, seeds.ids, [16, 8], time="time", times=seeds.times)
+
+        table: the node type. keys: as ids of ids_of, in any order, and they may repeat. Keys of several columns: a
+            frame or {column: values} in the order of the primary key's columns, or a list of tuples.
+        times: the time of each seed, or one for all: numbers in the unit of the graph's times, or dates of any unit,
+            which are converted exactly or refused. None: the result has no times.
+        time: the name of the times that these are compared with, as for NodeLoader.
+        missing: "raise": a key without a node is an error; "drop": it is left out. The result's `rows` are the places
+            of the others: target[seeds.rows] are their targets.
+
+        Raises the errors of ids_of; ValueError and TypeError for keys of another form; InvalidError for times that do
+        not fit; NotFoundError if the graph has no times of this name.
+        """
+        return table_seeds.seeds_of(self, table, keys, times, time, missing)
 
     # --- Edges. ---
 
