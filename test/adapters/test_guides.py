@@ -32,7 +32,7 @@ def run_blocks(text, folder):
 @pytest.mark.slow
 def test_pyg(tmp_path):
     count, text = run_blocks((TOP / "docs/PYG.md").read_text(), tmp_path)
-    assert count == 11 and text.count("y=[") == 4 and "torch.Size([100])" in text
+    assert count == 12 and text.count("y=[") == 4 and "torch.Size([100])" in text
 
 
 def commands_of_dgl_guide():

@@ -10,8 +10,9 @@ Stores and a sampler are for PyG's own loaders:
     sampler = graphwire.pyg.NeighborSampler(graph, [15, 10])
     loader = graphwire.pyg.NodeLoader(stores, node_sampler=sampler, input_nodes=train, batch_size=1024)
 
-PyG's own NodeLoader takes the same arguments. The loaders of graphwire.pyg also warn if ranks have unequal numbers of
-batches. Neither kind divides the nodes among ranks, as graphwire.NodeLoader does.
+Data in memory and stores of your own classes may take the place of the graph. PyG's own NodeLoader takes the same
+arguments. The loaders of graphwire.pyg also warn if ranks have unequal numbers of batches. Neither kind divides the
+nodes among ranks, as graphwire.NodeLoader does.
 
 `graphwire.NodeLoader` samples ahead, and batch.to_pyg() converts its batches to PyG's. from_pyg() makes a graph from
 PyG's data in memory. docs/PYG.md is the guide.

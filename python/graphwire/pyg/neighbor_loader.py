@@ -30,9 +30,10 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
     """torch_geometric.loader.NeighborLoader, with its arguments, batches and attributes. docs/PYG.md has a table of all
     arguments.
 
-    data: a graphwire.Graph, graphwire.pyg.stores(…), Data or HeteroData. A batch of a graph gets every feature of
-        nodes and edges; a batch of stores, their attributes; a batch of data in memory, what PyG selects. The loader
-        stores the edges of data in memory when it is made, so that a later change of them has no effect.
+    data: a graphwire.Graph, graphwire.pyg.stores(…), Data, HeteroData, or (FeatureStore, GraphStore) of your own
+        classes. A batch of a graph gets every feature of nodes and edges; a batch of stores, their attributes; a batch
+        of data in memory, what PyG selects. The loader stores the edges of data in memory and of your own stores when
+        it is made, so that a later change of them has no effect.
     num_neighbors: a count for each hop, or {edge type: counts}; -1: all neighbours.
     input_nodes: the seeds: None (all nodes), ids, a mask of bools, a feature of the graph, "type", or ("type", one of
         these).

@@ -26,14 +26,20 @@ from graphwire._files import rows as _rows
 _LAYOUTS = (EdgeLayout.CSC, EdgeLayout.COO, EdgeLayout.CSR)
 
 
+def are_typed(feature_store: Any, graph_store: Any) -> bool:
+    """Whether edges, or nodes if no edge type exists, have types."""
+    types = [attr.edge_type for attr in graph_store.get_all_edge_attrs()] or [
+        _group(attr) for attr in feature_store.get_all_tensor_attrs()]
+    if None in types and any(types):
+        raise ValueError("data: some types of the stores are None, which is the type of homogeneous data, and some not")
+    return None not in types
+
+
 def as_data(feature_store: Any, graph_store: Any, names: Collection[str]) -> Union[Data, HeteroData]:
     """The edges of a GraphStore, the numbers of nodes, and the attributes of the FeatureStore that have these names."""
     attrs = graph_store.get_all_edge_attrs()
     tensors = [(_group(attr), attr) for attr in feature_store.get_all_tensor_attrs()]
-    types = [attr.edge_type for attr in attrs] or [group for group, _ in tensors]
-    typed = None not in types
-    if not typed and any(types):
-        raise ValueError("data: some edges of the GraphStore have a type and some have none")
+    typed = are_typed(feature_store, graph_store)
     tensors = [(group, attr) for group, attr in tensors if group is not None] if typed else [
         (None, attr) for _, attr in tensors]
     data: Any = HeteroData() if typed else Data()
@@ -60,6 +66,19 @@ def links(graph_store: Any, kind: Any) -> torch.Tensor:
     """All edges of a type, None in data without types, as links in the order of PyG's loaders, [2, links]."""
     row, col, _ = graph_store.coo(None if kind is None else [kind])
     return torch.stack([row, col] if kind is None else [row[kind], col[kind]])
+
+
+class OfNodes:
+    """A FeatureStore without types, without its attributes of edges, whose rows a batch cannot ask for by nodes."""
+
+    def __init__(self, feature_store: Any, of_edges: Collection[str]):
+        self._store, self._of_edges = feature_store, of_edges
+
+    def get_all_tensor_attrs(self) -> list[Any]:
+        return [attr for attr in self._store.get_all_tensor_attrs() if attr.attr_name not in self._of_edges]
+
+    def multi_get_tensor(self, attrs: list[Any]) -> Any:
+        return self._store.multi_get_tensor(attrs)
 
 
 def _group(attr: Any) -> Any:

@@ -72,7 +72,8 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
     As in PyG, seeds without a type give a SamplerOutput, and seeds with a type a HeteroSamplerOutput. A Graph of one
     node type and one edge type takes both.
 
-    num_neighbors and keep_orig_edges can be set; the latter makes bidirectional results keep orig_row and orig_col.
+    num_neighbors, disjoint and keep_orig_edges can be set; the last makes bidirectional results keep orig_row and
+    orig_col.
 
     Negatives are those of graphwire.pyg.LinkNeighborLoader where links have times, and otherwise PyG's.
 
@@ -96,11 +97,11 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         self._ids, self._typed, self._hidden = origin.ids, origin.typed, origin.hidden
         self._draws = Draws(self.graph, num_neighbors, replace, subgraph_type, weight_attr, disjoint, temporal_strategy,
                             origin.time)
-        self.replace, self.weight_attr, self.disjoint = self._draws.replace, weight_attr, self._draws.disjoint
+        self.replace, self.weight_attr = self._draws.replace, weight_attr
         self.temporal_strategy = temporal_strategy
         self.subgraph_type, self.keep_orig_edges = self._draws.subgraph_type, False
-        self.edge_types = [triple(name) for name in origin.etypes]
-        self._permutations = EdgePermutations(self._ids)
+        self.node_types, self.edge_types = self.graph.ntypes, [triple(name) for name in origin.etypes]
+        self._permutations = EdgePermutations(self._ids, origin.etypes)
 
     @property
     def num_neighbors(self) -> NumNeighbors:
@@ -110,8 +111,29 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
 
     @num_neighbors.setter
     def num_neighbors(self, counts: Counts) -> None:
-        self._draws = Draws(self.graph, counts, self.replace, self.subgraph_type, self.weight_attr, self.disjoint,
+        self._draw(counts, self.disjoint)
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether each seed has nodes of its own, as always with times. It can be set."""
+        return self._draws.disjoint
+
+    @disjoint.setter
+    def disjoint(self, disjoint: bool) -> None:
+        self._draw(self.num_neighbors, disjoint)
+
+    def _draw(self, counts: Counts, disjoint: bool) -> None:
+        self._draws = Draws(self.graph, counts, self.replace, self.subgraph_type, self.weight_attr, disjoint,
                             self.temporal_strategy, self._draws.time)
+
+    @property
+    def is_hetero(self) -> bool:
+        """Whether seeds need a type."""
+        return bool(self._typed)
+
+    @property
+    def is_temporal(self) -> bool:
+        return self._draws.time is not None
 
     def sample_from_nodes(self, index: NodeSamplerInput, **_: Any) -> Output:
         return self._directed(node_sample(index, self._sample))
@@ -121,6 +143,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         if index.input_type is None:
             counts = self.graph.num_nodes()
         time, typed = self._draws.time, index.input_type
+        self._check_time(index.time)
         if neg_sampling is not None and time is not None:
             if index.time is None:
                 raise ValueError("edge_label_time is not set, and the sampler has a time_attr: negatives need times")
@@ -167,11 +190,14 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
             edge={etype: _ids(found, etype) for etype in found.ends}, batch=groups,
             num_sampled_nodes=found.num_nodes, num_sampled_edges=found.num_edges), self._hidden))
 
+    def _check_time(self, given: Any) -> None:
+        if given is not None and self._draws.time is None:
+            raise ValueError("input_time, edge_label_time: the sampler has no time_attr, which they need")
+
     def _times(self, seeds: Mapping[str, torch.Tensor], given: Mapping[str, Any] | None) -> dict[str, Any] | None:
         """The times of seeds; None if no edge is drawn by time. given: the caller's, or None."""
         draws = self._draws
-        if given is not None and draws.time is None:
-            raise ValueError("input_time, edge_label_time: the sampler has no time_attr, which they need")
+        self._check_time(given)
         if draws.time is None or draws.rules is None:
             return None
         if given is None:

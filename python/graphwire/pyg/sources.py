@@ -110,7 +110,8 @@ class Origin:
         elif _are_stores(data):
             self._take_stores(data[0], data[1], ids, weight, time_attr, sampled)
         elif self.in_memory:
-            self._take_data(data, ids, weight, time_attr, sampled)
+            typed = isinstance(data, HeteroData)
+            self._take_edges(ids, sampled or graph_of(data, weight, time_attr), typed, typed and not data.edge_types)
         else:
             raise TypeError("data is a graphwire.Graph, (FeatureStore, GraphStore) of graphwire.pyg.stores or of your "
                             f"own, a Data or a HeteroData, not {type(data).__name__}")
@@ -120,13 +121,13 @@ class Origin:
         self.time = None if time_attr is None else Times.of_graph(
             self.graph, time_attr, None if self._store is None else self._store.fetched())
 
-    def _take_data(self, data: Any, ids: str, weight: Weight, time_attr: str | None, sampled: Graph | None) -> None:
+    def _take_edges(self, ids: str, graph: Graph, typed: bool, without_types: bool) -> None:
+        """Takes the graph of edges that have been read."""
         if checks.choice("ids", ids, ("orig", "graph")) == "graph":
             raise ValueError('ids="graph": data in memory has ids of its own; pass a graph, of from_pyg')
-        self.graph, self.typed = sampled or graph_of(data, weight, time_attr), isinstance(data, HeteroData)
-        self.ids = OriginalIds(self.graph, ids)
-        if self.typed and not data.edge_types:
-            self.hidden = [triple(etype) for etype in self.graph.etypes]
+        self.graph, self.typed, self.ids = graph, typed, OriginalIds(graph, ids)
+        if typed and without_types:
+            self.hidden = [triple(etype) for etype in graph.etypes]
 
     def _take_stores(self, features: Any, edges: Any, ids: str, weight: Weight, time_attr: str | None,
                      sampled: Graph | None) -> None:
@@ -134,13 +135,17 @@ class Origin:
             self._store, self.graph, self.typed = features, features._graph, features._typed
             self.ids = features._ids if ids == "orig" else OriginalIds(features._graph, ids)
             return
-        self.own = features, edges
+        self.own, self._of_nodes = (features, edges), features
         if isinstance(edges, GraphStore):
             self.graph, self.typed = edges.graph, edges._typed
             self.ids = edges._ids if ids == "orig" else OriginalIds(edges.graph, ids)
-        else:
-            named = names_of(weight) | ({time_attr} if time_attr else set())
-            self._take_data(own_stores.as_data(features, edges, named), ids, weight, time_attr, sampled)
+            return
+        named = names_of(weight) | ({time_attr} if time_attr else set())
+        self._take_edges(ids, sampled or graph_of(own_stores.as_data(features, edges, named), weight, time_attr),
+                         own_stores.are_typed(features, edges), not edges.get_all_edge_attrs())
+        if not self.typed:
+            of_edges = {feature.name for feature in self.graph.features if feature.of_edges} - {ORIGINAL}
+            self._of_nodes = own_stores.OfNodes(features, of_edges)
 
 
 class Source(Origin):
@@ -171,7 +176,8 @@ class Source(Origin):
         if self.in_memory:
             links: torch.Tensor = (self.data if kind is None else self.data[kind]).edge_index
             return links
-        return None if self.own is None else own_stores.links(self.own[1], kind)
+        read = self.own is not None and not isinstance(self.own[1], GraphStore)
+        return own_stores.links(self.own[1], kind) if self.own is not None and read else None
 
     @property
     def is_of_pyg(self) -> bool:
@@ -199,7 +205,7 @@ class Source(Origin):
             return (filter_hetero_data if typed else filter_data)(data, out.node, out.row, out.col, out.edge)
         if self.own is not None:
             return (filter_custom_hetero_store if typed else filter_custom_store)(
-                *data, out.node, out.row, out.col, out.edge, self.custom_cls)
+                self._of_nodes, self.own[1], out.node, out.row, out.col, out.edge, self.custom_cls)
         made: Any = self.custom_cls() if self.custom_cls is not None else HeteroData() if typed else Data()
         for ntype in self.graph.ntypes:
             ids = out.node[ntype] if typed else out.node
