@@ -14,19 +14,33 @@ pytest.importorskip("torch_geometric")
 from graphwire.pyg import NeighborSampler, NodeLoader, TensorFrames, stores
 from torch_geometric.data import Data, HeteroData
 
+NONE = torch.empty(0, dtype=torch.int64)
+
 
 class Ragged:
-    """MultiNestedTensor: rows of different lengths."""
+    """MultiNestedTensor: lists of different lengths, row after row."""
 
-    def __init__(self, rows):
-        self.rows = rows
-        self.values, self.offset = torch.zeros(len(rows)), torch.arange(len(rows) + 1)
+    def __init__(self, num_rows, num_cols, values, offset):
+        assert len(offset) == num_rows * num_cols + 1 and len(values) == offset[-1]
+        self.num_rows, self.num_cols, self.values, self.offset = num_rows, num_cols, values, offset
+
+    @classmethod
+    def of(cls, rows):
+        lists = [torch.tensor(some, dtype=torch.int64) for row in rows for some in row]
+        ends = torch.tensor([0, *map(len, lists)]).cumsum(0)
+        return cls(len(rows), len(rows[0]) if rows else 2, torch.cat([torch.empty(0, dtype=torch.int64), *lists]), ends)
 
     def __len__(self):
-        return len(self.rows)
+        return self.num_rows
+
+    def rows(self):
+        ends = self.offset.tolist()
+        lists = [self.values[begin:end].tolist() for begin, end in zip(ends, ends[1:])]
+        return [lists[i * self.num_cols:(i + 1) * self.num_cols] for i in range(self.num_rows)]
 
     def __getitem__(self, index):
-        return Ragged([self.rows[i] for i in (index.tolist() if hasattr(index, "tolist") else index)])
+        rows = self.rows()
+        return Ragged.of([rows[i] for i in index.tolist()])
 
 
 class Embedded:
@@ -67,18 +81,22 @@ def frame_of(count, ragged=False):
     names = {"numerical": ["age", "Num Reviews", "a/b"], "categorical": ["kind", ">=50"], "timestamp": ["time"],
              "embedding": ["text", "title"]}
     if ragged:
-        columns["multicategorical"], names["multicategorical"] = Ragged([[1] * (i % 3) for i in range(count)]), ["tags"]
+        names["multicategorical"] = ["tags", "many"]
+        columns["multicategorical"] = Ragged.of([[[i, -1][:i % 3], [5] * (i == 7) * 1000] for i in range(count)])
     return Frame(columns, names, torch.rand(count))
 
 
 def check(found, wanted):
-    """The frames have the same columns and rows, except ragged columns."""
-    kinds = [kind for kind, values in wanted.feat_dict.items() if not isinstance(values, Ragged)]
-    assert list(found.feat_dict) == kinds and torch.equal(found.y, wanted.y)
-    assert found.col_names_dict == {kind: wanted.col_names_dict[kind] for kind in kinds}
-    for kind in kinds:
+    """The frames have the same columns and rows, except the column "many"."""
+    assert list(found.feat_dict) == list(wanted.feat_dict) and torch.equal(found.y, wanted.y)
+    assert found.col_names_dict == {kind: [name for name in names if name != "many"]
+                                    for kind, names in wanted.col_names_dict.items()}
+    for kind in wanted.feat_dict:
         one, other = found.feat_dict[kind], wanted.feat_dict[kind]
         assert type(one) is type(other)
+        if isinstance(one, Ragged):
+            assert one.rows() == [row[:1] for row in other.rows()]
+            continue
         one, other = (some.values if isinstance(some, Embedded) else some for some in (one, other))
         assert one.dtype == other.dtype and torch.equal(one, other)
 
@@ -90,15 +108,15 @@ def tables():
     data["user"].tf, data["item"].tf = frame_of(60), frame_of(40, ragged=True)
     data["user", "buys", "item"].edge_index = torch.stack([torch.randint(0, 60, (300,)), torch.randint(0, 40, (300,))])
     data["item", "of", "user"].edge_index = data["user", "buys", "item"].edge_index.flip(0)
-    with pytest.warns(UserWarning, match=r"tf.tags of item \(its rows have different lengths\)"):
+    with pytest.warns(UserWarning, match=r"tf.many of item \(its longest list has 1000 entries"):
         graph = graphwire.pyg.from_pyg(data)
     return data, graph
 
 
 def test_frames_of_a_batch(tables):
     data, graph = tables
-    frames = pickle.loads(pickle.dumps(TensorFrames({"user": data["user"].tf, "item": data["item"].tf[[]]})))
-    assert frames.ragged == {"user": [], "item": ["tags"]}
+    frames = pickle.loads(pickle.dumps(TensorFrames({"user": data["user"].tf[NONE], "item": data["item"].tf})))
+    assert frames.ragged == {"user": [], "item": ["many"]}
     assert graph.num_nodes("user") == 60 and graph.feature("tf.a/b", "user").shape == (60,)
     loader = NodeLoader(stores(graph, frames.names), NeighborSampler(graph, [4, 3]), ("user", torch.arange(20)),
                         batch_size=10, transform=frames)

@@ -179,10 +179,10 @@ class _Features:
         if not _frames.is_frame(one.value):
             yield from self._converted(one.name, of, one.array)
             return
-        for column, rows in _frames.columns(one.value):
+        for column, rows in _frames.features(one.value):
             name = f"{one.name}.{column}"
-            if rows is None:
-                self.leave_out(name, of, "its rows have different lengths")
+            if isinstance(rows, str):
+                self.leave_out(name, of, rows)
             else:
                 yield from self._converted(name, of, _rows.array, rows)
 

@@ -26,7 +26,8 @@ from graphwire.pyg.link_neighbor_loader import LinkNeighborLoader
 from graphwire.pyg.loaders import LinkLoader, NodeLoader
 from graphwire.pyg.neighbor_loader import NeighborLoader
 from graphwire.pyg.sampler import NeighborSampler
+from graphwire.pyg.sources import served
 from graphwire.pyg.stores import FeatureStore, GraphStore, stores
 
 __all__ = ["FeatureStore", "GraphStore", "LinkLoader", "LinkNeighborLoader", "NeighborLoader", "NeighborSampler",
-           "NodeLoader", "TensorFrames", "from_pyg", "stores", "to_pyg"]
+           "NodeLoader", "TensorFrames", "from_pyg", "served", "stores", "to_pyg"]

@@ -1,6 +1,6 @@
 """TensorFrames of PyTorch Frame in mini-batches: the batch's rows of columns become a frame again.
 
-    from_pyg: data["user"].tf -> a feature "tf.COLUMN" for each column with one row for each node
+    from_pyg: data["user"].tf -> a feature "tf.COLUMN" for each column, of lists also "tf.COLUMN.length"
     frames = TensorFrames({"user": data["user"].tf})      # the columns and their types, without rows
     a loader fetches frames.names -> frames(batch) -> batch["user"].tf
 
@@ -9,11 +9,17 @@ Errors: ValueError and TypeError for frames; AttributeError for a batch without 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
 
+import torch
+
+from graphwire._base.arrays import gather_all
 from graphwire._base.keywords import keywords
 from graphwire._files import frames as _frames
+from graphwire._graph.graph import Feature, Graph
+from graphwire._graph.index import RowIndex
+from graphwire.pyg.original_ids import OriginalIds
 
 
 @keywords
@@ -24,17 +30,22 @@ class TensorFrames:
         their rows, so frame[[]] has all that is needed.
     name: the attribute's name in the data that the graph was made from, and in the batches.
 
-    names: the features to fetch, {node type: names}, or names if `frames` is one frame: "tf.COLUMN" for each column
-        with one row for each node, and "tf.y" for the frame's target. Stores of graphwire.pyg and the loaders take
-        them.
-    ragged: the columns whose rows have different lengths, in the same form. The graph does not store them, and the
-        batches' frames lack them, with all columns of their type: add them in a transform of your own, from
-        batch[node type].n_id.
+    names: the features to fetch, {node type: names}, or names if `frames` is one frame: "tf.COLUMN" for each column,
+        and "tf.y" for the frame's target. A column of lists, such as multicategorical ones, has two features: the lists as
+        rows of the longest one's length, and "tf.COLUMN.length"; a column of tokens has two for each kind of tokens,
+        "tf.COLUMN.input_ids" and so on. Stores of graphwire.pyg and the loaders take them.
+    ragged: the columns that the graph does not store, in the same form, because a few lists are much longer than the
+        others: a row of more than 1 KiB for the longest one, which is more than 16 times the mean. The batches' frames
+        lack them: add them in a transform of your own, from batch[node type].n_id. Frames without rows do not show
+        which columns these are: leave them out of such frames.
 
     As a transform of a loader, or called with the result of Batch.to_pyg(), it sets batch[node type].tf, removes the
     single columns and returns the batch. It can be pickled.
 
-    Raises TypeError for what is no TensorFrame; ValueError for a frame that has a target and a column "y".
+    The batch's frame is frame[n_id], bit for bit, in all types of columns of PyTorch Frame 0.3.
+
+    Raises TypeError for what is no TensorFrame; ValueError for a frame that has a target and a column "y", or columns
+    such as "tags" and "tags.length" that would be one feature. A batch that lacks a feature raises AttributeError.
     """
 
     def __init__(self, frames: Any, name: str = "tf"):
@@ -50,6 +61,15 @@ class TensorFrames:
         self.names: Any = names[None] if None in names else names
         self.ragged: Any = ragged[None] if None in ragged else ragged
 
+    def of(self, ntypes: Sequence[str]) -> dict[str, _frames.Layout]:
+        """The layouts by type. ntypes: those of the graph. Raises ValueError for frames of other types."""
+        found = {ntypes[0] if ntype is None and len(ntypes) == 1 else str(ntype): layout
+                 for ntype, layout in self._layouts.items()}
+        if not set(found) <= set(ntypes):
+            raise ValueError(f"frames: {next(iter(set(found) - set(ntypes)))} is no node type of the graph, which has "
+                             f"{', '.join(ntypes)}")
+        return found
+
     def __call__(self, batch: Any) -> Any:
         for ntype, layout in self._layouts.items():
             store = batch if ntype is None else batch[ntype]
@@ -60,8 +80,73 @@ class TensorFrames:
             rows = {column: store[f"{self.name}.{column}"] for column in layout.names}
             for column in rows:
                 del store[f"{self.name}.{column}"]
-            store[self.name] = layout.frame(rows)
+            store[self.name] = layout.frame(rows, store.num_nodes)
         return batch
 
     def __repr__(self) -> str:
         return f"<graphwire.pyg.TensorFrames: {self.names}>"
+
+
+class ServedFrame:
+    """The columns of a TensorFrame whose rows are with their owners. tf[ids] fetches rows, as a TensorFrame; row i is
+    row i of the user's data. col_names_dict, num_rows and len(tf) are the frame's; other attributes are those of a
+    frame without rows."""
+
+    def __init__(self, graph: Graph, ids: OriginalIds, ntype: str, name: str, layout: _frames.Layout,
+                 columns: Mapping[str, Feature]):
+        """columns: {feature of the layout: its rows}."""
+        self._graph, self._ids, self._type, self.name = graph, ids, ntype, name
+        self._layout, self._columns = layout, dict(columns)
+
+    @property
+    def features(self) -> list[str]:
+        """The names of the graph's features that are its columns."""
+        return [column.name for column in self._columns.values()]
+
+    @property
+    def col_names_dict(self) -> dict[Any, list[str]]:
+        return {kind: list(names) for kind, names in self._layout.columns.items()}
+
+    @property
+    def num_rows(self) -> int:
+        return self._graph.num_nodes(self._type)
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    @property
+    def feat_dict(self) -> NoReturn:
+        raise AttributeError(f"{self.name}.feat_dict: the rows are not in memory: {self.name}[ids] fetches rows")
+
+    y = feat_dict
+
+    def __getitem__(self, index: Any) -> Any:
+        """Fetches rows. Feature documents the forms and the errors; one integer is a row, as in PyTorch Frame."""
+        where = RowIndex([index] if isinstance(index, int) else index, (self.num_rows,))
+        at = self._ids.nodes_to_graph(self._type, torch.from_numpy(where.ids))
+        found = gather_all(self._graph._opened(), [(column.pointer(), at) for column in self._columns.values()], torch)
+        return self._layout.frame(dict(zip(self._columns, map(torch.as_tensor, found))), len(at))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._layout.empty(), name)
+
+    def __repr__(self) -> str:
+        return f"<graphwire.pyg frame {self.name} of {self._type}: {self.num_rows} rows, not in memory>"
+
+
+def served_frames(graph: Graph, ids: OriginalIds, frames: TensorFrames,
+                  nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[dict[str, Any], ServedFrame]]:
+    """{node type: (the other attributes, its frame)}. nodes: {node type: {attribute: rows}}. Raises ValueError for
+    frames of other types, and for columns that the graph does not store."""
+    found = {}
+    for ntype, layout in frames.of(graph.ntypes).items():
+        tables = dict(nodes.get(ntype, {}))
+        columns = {column: tables.pop(f"{frames.name}.{column}", None) for column in layout.names}
+        missing = [f"{frames.name}.{column}" for column, table in columns.items() if table is None]
+        if missing:
+            raise ValueError(f"frames: the graph does not store {', '.join(missing)} of {ntype}: leave these columns "
+                             "out of the frame, and add them in a transform, from the batch's n_id")
+        found[ntype] = tables, ServedFrame(graph, ids, ntype, frames.name, layout, columns)
+    return found

@@ -2,6 +2,7 @@
 
     loader.data.x -> ServedRows: shape, dtype, device -> x[n_id] fetches these rows, in the ids of the user's data
     loader.data.num_nodes, metadata(), …; loader.data["paper"].x -> the same of one type
+    loader.data["paper"].tf -> ServedFrame: the names and types of columns -> tf[n_id] is a TensorFrame of these rows
 
 PyG's layer-wise inference (BasicGNN.inference) reads data.x by the n_id of each batch, so that no process has all rows.
 
@@ -21,7 +22,9 @@ from graphwire._base.arrays import ids_array
 from graphwire._graph.graph import Feature, Graph
 from graphwire._graph.index import RowIndex
 from graphwire._graph.tensor import Tensor
+from graphwire.pyg.frames import ServedFrame, TensorFrames, served_frames
 from graphwire.pyg.original_ids import OriginalIds
+from graphwire.pyg.stores import stores
 from graphwire.pyg.subgraph import EdgeType, triple
 
 Table = Union[Feature, Tensor]
@@ -154,8 +157,10 @@ class ServedRows:
 class _OfType:
     """The attributes of one node type or edge type, as data["paper"] and data["a", "to", "b"] return them."""
 
-    def __init__(self, graph: Graph, ids: OriginalIds, of_edges: bool, kind: str, tables: Mapping[str, Table]):
+    def __init__(self, graph: Graph, ids: OriginalIds, of_edges: bool, kind: str, tables: Mapping[str, Table],
+                 frame: ServedFrame | None = None):
         self._graph, self._ids, self._of_edges, self._kind, self._tables = graph, ids, of_edges, kind, dict(tables)
+        self._frames = {} if frame is None else {frame.name: frame}
 
     @property
     def num_nodes(self) -> int:
@@ -178,27 +183,32 @@ class _OfType:
     num_node_features = num_edge_features = num_features
 
     def keys(self) -> list[str]:
-        return list(self._tables)
+        return [*self._tables, *self._frames]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._tables
+        return name in self._tables or name in self._frames
 
-    def __getitem__(self, name: str) -> ServedRows:
+    def __getitem__(self, name: str) -> ServedRows | ServedFrame:
+        if name in self._frames:
+            return self._frames[name]
         if name not in self._tables:
-            raise KeyError(f"{self._kind} has no {name!r}; it has {', '.join(self._tables) or 'no attributes'}")
+            raise KeyError(self._lacks(name))
         return ServedRows(self._tables[name], self._ids, self._of_edges, self._kind, name)
 
-    def __getattr__(self, name: str) -> ServedRows:
+    def __getattr__(self, name: str) -> ServedRows | ServedFrame:
         if name.startswith("_"):
             raise AttributeError(name)
         if name in _EDGES:
             raise AttributeError(_no_edges(name))
-        if name not in self._tables:
-            raise AttributeError(f"{self._kind} has no {name!r}; it has {', '.join(self._tables) or 'no attributes'}")
+        if name not in self:
+            raise AttributeError(self._lacks(name))
         return self[name]
 
+    def _lacks(self, name: str) -> str:
+        return f"{self._kind} has no {name!r}; it has {', '.join(self.keys()) or 'no attributes'}"
+
     def __repr__(self) -> str:
-        return f"<{self._kind}: {', '.join(map(repr, map(self.__getitem__, self._tables)))}>"
+        return f"<{self._kind}: {', '.join(map(repr, map(self.__getitem__, self.keys())))}>"
 
 
 def _no_edges(name: str) -> str:
@@ -207,14 +217,18 @@ def _no_edges(name: str) -> str:
 
 
 class ServedData:
-    """Data or HeteroData of a graph. graph: the graph itself, whose other attributes this object has too."""
+    """Data or HeteroData of a graph. graph: the graph itself, whose other attributes this object has too.
+    nodes, edges: {type: {attribute: rows}}, the attributes of nodes and of edges. frames: their columns are one
+    attribute, frames.name; None: there are none."""
 
     def __init__(self, graph: Graph, ids: OriginalIds, nodes: Mapping[str, Mapping[str, Table]],
-                 edges: Mapping[str, Mapping[str, Table]]):
-        stores: dict[Any, _OfType] = {
-            ntype: _OfType(graph, ids, False, ntype, nodes.get(ntype, {})) for ntype in graph.ntypes}
-        stores.update({triple(etype): _OfType(graph, ids, True, etype, edges.get(etype, {})) for etype in graph.etypes})
-        self.__dict__.update(graph=graph, _stores=stores)
+                 edges: Mapping[str, Mapping[str, Table]], frames: TensorFrames | None = None):
+        made = {} if frames is None else served_frames(graph, ids, frames, nodes)
+        found: dict[Any, _OfType] = {
+            ntype: _OfType(graph, ids, False, ntype, *made.get(ntype, (nodes.get(ntype, {}), None)))
+            for ntype in graph.ntypes}
+        found.update({triple(etype): _OfType(graph, ids, True, etype, edges.get(etype, {})) for etype in graph.etypes})
+        self.__dict__.update(graph=graph, _stores=found, _ids=ids, _frames=frames, _pair=None)
 
     @property
     def node_types(self) -> list[str]:
@@ -275,8 +289,24 @@ class ServedData:
         except AttributeError as error:
             raise KeyError(str(error)) from None
 
+    def __iter__(self) -> Iterator[Any]:
+        """(FeatureStore, GraphStore), which PyG's own loaders ask for; they have the attributes of nodes."""
+        if self._pair is None:
+            names = {ntype: {called: table.name for called, table in self._stores[ntype]._tables.items()}
+                     for ntype in self.node_types}
+            self.__dict__["_pair"] = stores(self.graph, names, ids=self._ids.word, frames=self._frames)
+        return iter(self._pair)
+
     def _having(self, name: str) -> Iterator[Any]:
         return (kind for kind, store in self._stores.items() if name in store)
+
+    @property
+    def num_nodes_dict(self) -> dict[str, int]:
+        return {ntype: self.graph.num_nodes(ntype) for ntype in self.node_types}
+
+    @property
+    def num_edges_dict(self) -> dict[EdgeType, int]:
+        return {triple(etype): self.graph.num_edges(etype) for etype in self.graph.etypes}
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -2,6 +2,7 @@
 
     data        the graph                                  the rows of a batch
     Graph       itself                                     every feature, read with the batch
+    served(…)   the same                                   the same, and frames of their columns
     stores      that of the stores                         the FeatureStore's attributes, read with the batch
     own stores  as of Data, of the edges that the          PyTorch Geometric asks the user's FeatureStore for them
                 user's GraphStore has
@@ -13,7 +14,7 @@ Errors: TypeError for other data; ValueError for names that collide, and for typ
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -28,12 +29,14 @@ from torch_geometric.loader.utils import (
 
 from graphwire._base import checks
 from graphwire._base.arrays import gather_all
+from graphwire._base.keywords import keywords
 from graphwire._graph.graph import Graph
 from graphwire._graph.rules import Weight
 from graphwire._graph.tensor import Tensor
 from graphwire.pyg import own_stores
 from graphwire.pyg.contents import graph_of, names_of
 from graphwire.pyg.fetched import ORIGINAL
+from graphwire.pyg.frames import TensorFrames
 from graphwire.pyg.names import as_attribute, check_names, fill
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.sampled import Output, Sampled
@@ -42,11 +45,13 @@ from graphwire.pyg.stores import FeatureStore, GraphStore
 from graphwire.pyg.subgraph import EdgeType, triple
 from graphwire.pyg.times import Times
 
+Names = dict[str, dict[str, str]]  # {type: {attribute: feature}}
+
 
 class Rows:
     """Reads features with a batch. nodes, edges: {type: {attribute: feature}}; ids: the translation of ids."""
 
-    def __init__(self, ids: OriginalIds, nodes: dict[str, dict[str, str]], edges: dict[str, dict[str, str]]):
+    def __init__(self, ids: OriginalIds, nodes: Names, edges: Names):
         self.ids, self._nodes, self._edges = ids, nodes, edges
 
     def node_features(self) -> dict[str, list[str]]:
@@ -102,7 +107,7 @@ class Origin:
         self.hidden: list[EdgeType] = []
         self._store: FeatureStore | None = None
         self.typed: bool | None = None
-        if isinstance(data, GraphStore):
+        if isinstance(data, (GraphStore, ServedData)):
             data, ids = data.graph, data._ids.word if ids == "orig" else ids
         if isinstance(data, Graph):
             self.graph, self.ids = data, OriginalIds(data, ids)
@@ -159,12 +164,14 @@ class Source(Origin):
                  time_attr: str | None = None):
         super().__init__(data, ids, weight, time_attr, sampled)
         self.custom_cls = custom_cls
-        nodes: dict[str, dict[str, str]] = {}
-        edges: dict[str, dict[str, str]] = {}
+        nodes: Names = {}
+        edges: Names = {}
         if self._store is not None:
             nodes = self._store.fetched()
         elif not self.is_of_pyg:
             nodes, edges = _every_feature(self.graph)
+        self._frames: TensorFrames | None = (
+            self._store.frames if self._store is not None else data._frames if isinstance(data, ServedData) else None)
         self.data = data if self.is_of_pyg else self._served(data, nodes, edges)
         self.rows = Rows(self.ids, nodes, edges)
         if self.typed is not True:
@@ -184,14 +191,9 @@ class Source(Origin):
         """Whether PyTorch Geometric makes the batches' rows of the caller's data."""
         return self.in_memory or self.own is not None
 
-    def _served(self, data: Any, nodes: dict[str, dict[str, str]], edges: dict[str, dict[str, str]]) -> Any:
-        graph, ids = self.graph, self.ids
-        made = ServedData(
-            graph, ids,
-            {ntype: {**{called: graph.feature(name, ntype) for called, name in nodes.get(ntype, {}).items()},
-                     **self._tensors(ntype)} for ntype in graph.ntypes},
-            {etype: {called: graph.feature(name, etype=etype) for called, name in names.items()}
-             for etype, names in edges.items()})
+    def _served(self, data: Any, nodes: Names, edges: Names) -> Any:
+        tensors = {ntype: self._tensors(ntype) for ntype in self.graph.ntypes}
+        made = data_of(self.ids, nodes, edges, tensors, self._frames)
         return made if self._store is None else ServedStores(tuple(data), made)
 
     def _tensors(self, ntype: str) -> dict[str, Tensor]:
@@ -222,7 +224,7 @@ class Source(Origin):
             fill(store, {"edge_index": torch.stack([row, col]) if found is None else found.edge_index(etype, row, col)})
             for name, some in self.rows.edges_of(etype, ids, found):
                 store[name] = None if some is None else as_attribute(made, store, name, some)
-        return made
+        return made if self._frames is None else self._frames(made)
 
 
 def store_of(data: Any, kind: Any) -> Any:
@@ -234,15 +236,48 @@ def store_of(data: Any, kind: Any) -> Any:
     return data._store if type(data) is Data else data
 
 
+def data_of(ids: OriginalIds, nodes: Names, edges: Names, tensors: Mapping[str, Mapping[str, Tensor]],
+            frames: TensorFrames | None) -> ServedData:
+    """What a graph shows in the place of data. nodes, edges: {type: {attribute: feature}}; tensors: {node type:
+    {attribute: tensor}}."""
+    graph = ids.graph
+    return ServedData(
+        graph, ids,
+        {ntype: {**{called: graph.feature(name, ntype) for called, name in nodes.get(ntype, {}).items()},
+                 **tensors.get(ntype, {})} for ntype in graph.ntypes},
+        {etype: {called: graph.feature(name, etype=etype) for called, name in names.items()}
+         for etype, names in edges.items()}, frames)
+
+
+@keywords
+def served(graph: Graph, frames: Any = None, *, ids: str = "orig") -> ServedData:
+    """The data of a graph, as the attribute `data` of a loader over it: what scripts ask of Data and HeteroData,
+    without rows. The neighbour loaders take it as `data`.
+
+    graph: the graph. Every feature is an attribute of the batches and of the data, whose rows data["paper"].x[n_id]
+        fetches.
+    frames: a TensorFrames, or what it takes: {node type: TensorFrame}. Their columns are one attribute, "tf", of the
+        batches, and of the data: data["user"].tf.col_names_dict, data["user"].tf[n_id]. None: columns are features.
+    ids: the ids of nodes and edges, as those of the loaders.
+
+    Node types and edge types, metadata(), num_nodes_dict and data["user"].num_nodes are as those of HeteroData, and
+    "time" in data["user"] says whether the type has this attribute. The result does not change, and can be pickled.
+
+    Raises ValueError for frames of types or columns that the graph does not have; TypeError for other frames.
+    """
+    given = frames if frames is None or isinstance(frames, TensorFrames) else TensorFrames(frames)
+    return data_of(OriginalIds(graph, ids), *_every_feature(graph), {}, given)
+
+
 def _are_stores(data: Any) -> bool:
     return isinstance(data, (list, tuple)) and len(data) == 2 and isinstance(data[0], pyg.FeatureStore) and (
         isinstance(data[1], pyg.GraphStore))
 
 
-def _every_feature(graph: Graph) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]]:
+def _every_feature(graph: Graph) -> tuple[Names, Names]:
     """({node type: {attribute: feature}}, {edge type: …}) of all features, without the original ids. Features n_id of
     nodes and e_id of edges replace the loader's, as attributes of the user's data do in PyG."""
-    found: tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]] = ({}, {})
+    found: tuple[Names, Names] = ({}, {})
     for feature in graph.features:
         if feature.name != ORIGINAL:
             found[feature.of_edges].setdefault(feature.type, {})[feature.name] = feature.name
@@ -252,7 +287,7 @@ def _every_feature(graph: Graph) -> tuple[dict[str, dict[str, str]], dict[str, d
     return found
 
 
-def _check_one_place(nodes: dict[str, dict[str, str]], edges: dict[str, dict[str, str]]) -> None:
+def _check_one_place(nodes: Names, edges: Names) -> None:
     """Raises ValueError if a feature of nodes and one of edges would be one attribute of Data."""
     both = {name for names in nodes.values() for name in names} & {name for names in edges.values() for name in names}
     if both:

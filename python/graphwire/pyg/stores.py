@@ -30,6 +30,7 @@ from graphwire._base.native import GraphwireError, NotFoundError
 from graphwire._graph.graph import Feature, Graph
 from graphwire._graph.index import RowIndex
 from graphwire._graph.tensor import Tensor
+from graphwire.pyg.frames import ServedFrame, TensorFrames, served_frames
 from graphwire.pyg.names import check_names
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.subgraph import triple
@@ -72,13 +73,14 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
     hetero: True uses types' names even if the graph has one node type and one edge type.
     ids: "orig": an index has the ids of the user's data, where the graph keeps them, and all rows are in their order.
         "graph": the graph's ids.
+    frames: a TensorFrames, or what it takes: their columns are one attribute more, "tf", whose rows are a TensorFrame.
 
     put_tensor for all rows makes a graphwire.Tensor with a row for each node, which the trainers of a job share.
     put_tensor with an index overwrites rows of such a tensor. Features of the graph cannot be changed.
     """
 
     def __init__(self, graph: Graph, names: Names | Mapping[str, Names], hetero: bool | None = None,
-                 ids: str = "orig"):
+                 ids: str = "orig", frames: Any = None):
         super().__init__(NodeAttr)
         self._graph, self._typed, self._ids = graph, _is_typed(graph, hetero), OriginalIds(graph, ids)
         given: Any = names if len(graph.ntypes) > 1 else {graph.ntypes[0]: names}
@@ -90,6 +92,14 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
             (graph.ntypes[graph.ntype_number(ntype)], attribute): graph.feature(feature, ntype)
             for ntype, some in given.items() for attribute, feature in _pairs(some).items()}
         check_names([attribute for _, attribute in self._rows], "FeatureStore")
+        self.frames = frames if frames is None or isinstance(frames, TensorFrames) else TensorFrames(frames)
+        self._frames = {} if self.frames is None else self._framed(self.frames)
+
+    def _framed(self, frames: TensorFrames) -> dict[tuple[str, str], ServedFrame]:
+        rows = {ntype: {feature.name: feature for feature in self._graph.features
+                        if feature.type == ntype and not feature.of_edges} for ntype in self._graph.ntypes}
+        found = served_frames(self._graph, self._ids, frames, rows)
+        return {(ntype, frame.name): frame for ntype, (_, frame) in found.items()}
 
     def fetched(self) -> dict[str, dict[str, str]]:
         """The graph's features that a batch gets, {node type: {attribute: feature}}."""
@@ -97,6 +107,8 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         for (ntype, attribute), rows in self._rows.items():
             if isinstance(rows, Feature):
                 found.setdefault(ntype, {})[attribute] = rows.name
+        for (ntype, _), frame in self._frames.items():
+            found.setdefault(ntype, {}).update({name: name for name in frame.features})
         return found
 
     def tensors(self, ntype: str) -> dict[str, Tensor]:
@@ -125,7 +137,11 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         return self._multi_get_tensor([attr])[0]
 
     def _multi_get_tensor(self, attrs: list[TensorAttr]) -> list[Any]:
-        """Rows of several attributes. All reads begin before the first wait."""
+        """Rows of several attributes. All reads begin before the first wait, except those of frames."""
+        frames = [self._frames.get(self._key(attr)) for attr in attrs] if self._frames else []
+        if any(frame is not None for frame in frames):
+            others = iter(self._multi_get_tensor([attr for attr, frame in zip(attrs, frames) if frame is None]))
+            return [next(others) if frame is None else frame[_index(attr.index)] for attr, frame in zip(attrs, frames)]
         found = [self._there(attr) for attr in attrs]
         asked = [(attr, rows, self._index(attr, rows)) for rows, attr in zip(found, attrs) if rows is not None]
         known: dict[Any, torch.Tensor] = {}  # attributes of one batch have one index
@@ -188,11 +204,15 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         return True
 
     def _get_tensor_size(self, attr: TensorAttr) -> tuple[int, ...] | None:
+        if self._key(attr) in self._frames:
+            frame = self._frames[self._key(attr)]
+            return frame.num_rows, frame.num_cols
         rows = self._there(attr)
         return None if rows is None else tuple(rows.shape)
 
     def get_all_tensor_attrs(self) -> list[TensorAttr]:
-        return [NodeAttr(ntype if self._typed else None, attribute) for ntype, attribute in self._rows]
+        every = (*self._rows, *self._frames)
+        return [NodeAttr(ntype if self._typed else None, attribute) for ntype, attribute in every]
 
     def edge_rows(self, names: Names | Mapping[Any, Names]) -> Any:
         """A transform for PyG's loaders, which adds features of a batch's edges, by their e_id.
@@ -324,6 +344,6 @@ class GraphStore(pyg.GraphStore):  # type: ignore[misc]
 
 @keywords
 def stores(graph: Graph, names: Names | Mapping[str, Names],
-           hetero: bool | None = None, ids: str = "orig") -> tuple[FeatureStore, GraphStore]:
+           hetero: bool | None = None, ids: str = "orig", frames: Any = None) -> tuple[FeatureStore, GraphStore]:
     """(FeatureStore, GraphStore) of a graph, which PyG's loaders take as `data`. The arguments are FeatureStore's."""
-    return FeatureStore(graph, names, hetero, ids), GraphStore(graph, hetero, ids)
+    return FeatureStore(graph, names, hetero, ids, frames), GraphStore(graph, hetero, ids)
