@@ -312,6 +312,29 @@ def test_weighted_negatives_exist(of_sampler, tmp_path):
                 assert follows(mine, weights[end] * alive) and not follows(mine, (weights[end] * alive)[::-1]), time
 
 
+@pytest.mark.parametrize("how", ["binary", "triplet"])
+def test_negatives_with_times_of_edges(how):
+    """These do not say when a node exists: each end is any node of its type, with its weight, which a warning says."""
+    data, weights = weighted_types()
+    for end in "ab":
+        del data[end].time
+    kind, times = ("a", "r", "b"), torch.arange(90).repeat(20)
+    data[kind].t = torch.arange(90)
+    links = {"edge_label_index": (kind, torch.zeros(2, 1800, dtype=torch.long)), "edge_label_time": times,
+             "batch_size": 1800}
+    with from_pyg(data, num_parts=2, time="t") as graph:
+        for weight, law in ((None, np.ones(40)), (torch.from_numpy(weights["b"]), weights["b"])):
+            links["neg_sampling"] = NegativeSampling(how, dst_weight=weight)
+            for given in data, graph:
+                with pytest.warns(UserWarning, match="neg_sampling with time_attr='t'.*times of edges"):
+                    loader = LinkNeighborLoader(given, [2], time_attr="t", **links)
+                sampled = pyg.LinkLoader(stores(graph, {}), NeighborSampler(graph, [2], time_attr="t"), **links)
+                with pytest.warns(UserWarning, match="neg_sampling with time_attr='t'"):
+                    batches = [*loader, *sampled]
+                for batch in batches:
+                    assert follows(negatives_of(batch, kind, how, 1800)["b"], law)
+
+
 def test_a_link_without_weighted_negatives():
     """The error names the link, its time and the weight."""
     data, weights = weighted_types()
@@ -403,10 +426,6 @@ def test_errors():
             (lambda: LinkNeighborLoader(data, [2], edge_label_time=of_links), ValueError, "'time_attr' is not set"),
             (lambda: LinkNeighborLoader(data, [2], edge_label_time=torch.zeros(300), time_attr="time"), ValueError,
              "edge_label_time: 300 times for 150"),
-            (lambda: LinkNeighborLoader(data, [2], edge_label_time=of_links, time_attr="edge_time", **binary),
-             NotImplementedError, "neg_sampling with time_attr='edge_time'.*times of edges"),
-            (lambda: LinkNeighborLoader(data, [2], edge_label_time=of_links, time_attr="edge_time", **weighted),
-             NotImplementedError, "neg_sampling with time_attr='edge_time'.*times of edges"),
             (lambda: LinkNeighborLoader(data, [2], edge_label_time=of_links, time_attr="time", **weighted), ValueError,
              r"dst_weight: shape \[7\] for 30 nodes"),
             (lambda: LinkNeighborLoader(data, [2], edge_label_time=of_links - 1, time_attr="time", **binary)([0]),

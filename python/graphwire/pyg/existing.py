@@ -9,6 +9,7 @@ Errors: those of gw_edge_seeds and of weighted.py. NotFoundError: no node exists
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -17,17 +18,19 @@ from torch_geometric.sampler import NegativeSampling
 
 from graphwire._base import arrays as _arrays
 from graphwire._base.arrays import Lease
+from graphwire._base.caller import level_of_the_caller
 from graphwire._base.native import NotFoundError, c_name, ffi, finish, lib
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.times import Times
 from graphwire.pyg.weighted import Weighted
 
 
-def check_negatives(time: Times | None) -> None:
-    """Raises NotImplementedError for negatives of links with times that cannot be drawn."""
+def warn_of_times_of_edges(time: Times | None) -> None:
+    """Warns of negatives of links whose time_attr does not say which nodes exist at the time of a link."""
     if time is not None and time.edges:
-        raise NotImplementedError(f"neg_sampling with time_attr={time.name!r}: these are times of edges, and do not "
-                                  "say which nodes exist at the time of a link")
+        warnings.warn(f"graphwire.pyg: neg_sampling with time_attr={time.name!r}: these are times of edges, and do not "
+                      "say when nodes exist: negatives are drawn from all nodes", UserWarning,
+                      stacklevel=level_of_the_caller())
 
 
 class Existing:
@@ -83,7 +86,7 @@ class NegativesAtTimes:
 
     def __init__(self, asked: NegativeSampling, time: Times, kinds: tuple[str, str], given: torch.Tensor, links: Any,
                  ids: OriginalIds):
-        check_negatives(time)
+        warn_of_times_of_edges(time)
         self._asked, self.amount, self.is_binary, self.is_triplet = (
             asked, asked.amount, asked.is_binary, asked.is_triplet)
         self._kinds = {end: kind for end, kind in zip(("src", "dst"), kinds) if kind in time.nodes}

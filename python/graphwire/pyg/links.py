@@ -16,7 +16,7 @@ import torch
 from torch_geometric.sampler import NegativeSampling
 
 from graphwire._graph.held_out import pair_of
-from graphwire.pyg.existing import Existing, check_negatives
+from graphwire.pyg.existing import Existing, warn_of_times_of_edges
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.rows import joined, selected, taken, with_zeros
 from graphwire.pyg.sources import Source
@@ -150,7 +150,7 @@ class Negatives:
         wanted = [(ntype, name) for ntype, name, drawn in (
             (kind[0], "src_weight", self.binary), (kind[2], "dst_weight", self.binary or self.triplet)) if drawn]
         if wanted:
-            check_negatives(time)
+            warn_of_times_of_edges(time)
         timed = () if time is None else time.nodes
         self._ends = [_Ends(source, ntype, name, getattr(asked, name), time if ntype in timed else None)
                       for ntype, name in wanted]

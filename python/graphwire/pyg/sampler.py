@@ -75,8 +75,9 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
     num_neighbors, disjoint and keep_orig_edges can be set; the last makes bidirectional results keep orig_row and
     orig_col.
 
-    Raises NotImplementedError for "induced", for "backward", for weight_attr with time_attr, and for negatives that
-    graphwire.pyg.LinkNeighborLoader refuses;
+    Negatives are those of graphwire.pyg.LinkNeighborLoader where links have times, and otherwise PyG's.
+
+    Raises NotImplementedError for "induced", for "backward" and for weight_attr with time_attr;
     ValueError for seeds with or without a type where the data has none or several, for times that do not exist, and for
     "last" without times; TypeError and InvalidError for num_neighbors; TypeError and NotFoundError for weight_attr; the
     errors of from_pyg for data in memory; and those of graphwire.sample.
