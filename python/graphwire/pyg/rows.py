@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 
-
 _OF_NUMPY = frozenset((torch.int64, torch.float64, torch.int32, torch.float32))  # of ids and times
 
 
