@@ -50,6 +50,12 @@ class Asked(NamedTuple):
     slots: np.ndarray | None = None
 
 
+def _are_ids(index: Any) -> bool:
+    """Whether ids_array would return the same memory."""
+    return (type(index) is torch.Tensor and index.dtype == torch.int64 and index.dim() == 1 and index.is_contiguous()
+            and index.device.type == "cpu")
+
+
 class _Started:
     """A batch under way: its rows, what is drawn, and what it was asked for. copied: the call that copies the rows to
     pinned memory. pid: the process that has started it."""
@@ -113,6 +119,9 @@ class _Ahead(Loop):
             raise place.error
         if isinstance(place, torch.Tensor):
             place = place.clone()  # a transform may change input_id
+        if not self._loader._draws_numbers:
+            self._started[number] = self._loader._submit(place, self._seed, number, self._generator)
+            return
         later = self._generator.get_state() if number in self._before else None
         before = self._before.setdefault(number, self._generator.get_state())
         try:
@@ -181,6 +190,7 @@ class SamplesAhead(DataLoader):
     _times: torch.Tensor | None
     _times_argument: str | None = None
     _called = ""  # what the user calls, if it is not the class
+    _draws_numbers = False  # whether _asked draws from the generator
     filter_per_worker: Any
     data: Any
     transform: Any
@@ -232,11 +242,12 @@ class SamplesAhead(DataLoader):
     def _submit(self, index: Any, seed: int, number: int, generator: torch.Generator) -> _Started:
         """Starts the sampling of a batch. index: the places of its seeds. seed, number: determine the draws."""
         client, draws, spec = self._there()
-        index = torch.from_numpy(ids_array(index, self._places, "index"))
-        asked = self._asked(index.view(-1), generator)
+        if not _are_ids(index):
+            index = torch.from_numpy(ids_array(index, self._places, "index")).view(-1)
+        asked = self._asked(index, generator)
         lists, lease = ffi.new("struct gw_seeds[]", len(asked.seeds)), Lease(client)
         for one, (ntype, ids) in zip(lists, asked.seeds.items()):
-            one.type, one.ids, one.count = self._numbers[ntype], pointer(ids), len(ids)
+            one.type, one.ids, one.count = self._numbers[ntype], pointer(ids), ids.numel()
             if asked.times is not None:
                 one.times = pointer(asked.times[ntype])
         check(lib.gw_sample_lists_start(client.pointer, spec.pointer, seed, number, lists, len(lists), lease.cell,

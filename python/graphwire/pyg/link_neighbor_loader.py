@@ -74,6 +74,7 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
     __repr__ = SamplesAhead.__repr__
 
     _times_argument = "edge_label_time"
+    _draws_numbers = True
 
     def __init__(self, data: Any, num_neighbors: Counts, edge_label_index: Any = None, edge_label: Any = None,
                  edge_label_time: Any = None, replace: bool = False, subgraph_type: SubgraphType | str = "directional",
