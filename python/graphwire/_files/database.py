@@ -257,7 +257,7 @@ class Database:
         edges.append(first + rows[there], found[there], times)
 
     def write_record(self, config: Path) -> None:
-        """Writes what `graphwire inspect` shows of the tables beside the graph's JSON."""
+        """Writes what `graphwire inspect` shows of the tables, into the folder of the graph's JSON."""
         graph_id = json.loads(config.read_text("utf-8"))["graph_id"]
         with whole(config.with_suffix(".tables.json")) as path:
             path.write_text(json.dumps({"format": RECORD, "graph_id": graph_id, **self.record}, ensure_ascii=False,
