@@ -101,7 +101,7 @@ gw_status gw_tables_record_copy(const struct gw_graph_meta *meta, const char *fo
 
 #define LINE_BYTES 256
 
-static void append(char line[LINE_BYTES], const char *text)
+static void record_append(char line[LINE_BYTES], const char *text)
 {
 	size_t used = strlen(line);
 	snprintf(line + used, LINE_BYTES - used, "%s", text);
@@ -112,14 +112,14 @@ static void append_columns(char line[LINE_BYTES], const json_t *columns)
 {
 	for (size_t i = 0; i < json_array_size(columns); i++) {
 		const char *name = json_string_value(json_array_get(columns, i));
-		append(line, i ? "+" : "");
-		append(line, name ? name : "");
+		record_append(line, i ? "+" : "");
+		record_append(line, name ? name : "");
 	}
 	if (json_array_size(columns) == 0)
-		append(line, "-");
+		record_append(line, "-");
 }
 
-static uint64_t count_of(const json_t *object, const char *key)
+static uint64_t record_count(const json_t *object, const char *key)
 {
 	return (uint64_t)json_integer_value(json_object_get(object, key));
 }
@@ -133,15 +133,15 @@ static const char *record_text(const json_t *object, const char *key)
 static void print_foreign_key(const char *table, const json_t *key)
 {
 	char line[LINE_BYTES] = "", rows[GW_UNIT_TEXT_MAX];
-	uint64_t count = count_of(key, "rows");
-	append(line, table);
-	append(line, ".");
+	uint64_t count = record_count(key, "rows");
+	record_append(line, table);
+	record_append(line, ".");
 	append_columns(line, json_object_get(key, "columns"));
-	append(line, " -> ");
-	append(line, record_text(key, "table"));
+	record_append(line, " -> ");
+	record_append(line, record_text(key, "table"));
 	printf("%-56s %12s", line, gw_text_count(rows, (double)count));
-	printf(" %7.2f%% %8.2f%%\n", count ? 100.0 * (double)count_of(key, "null") / (double)count : 0.0,
-	       count ? 100.0 * (double)count_of(key, "dangling") / (double)count : 0.0);
+	printf(" %7.2f%% %8.2f%%\n", count ? 100.0 * (double)record_count(key, "null") / (double)count : 0.0,
+	       count ? 100.0 * (double)record_count(key, "dangling") / (double)count : 0.0);
 }
 
 void gw_tables_record_print(const json_t *tables)
@@ -156,8 +156,8 @@ void gw_tables_record_print(const json_t *tables)
 	{
 		char line[LINE_BYTES] = "", rows[GW_UNIT_TEXT_MAX];
 		append_columns(line, json_object_get(table, "key"));
-		printf("%-40s %12s  %-30s %-20s %s\n", name, gw_text_count(rows, (double)count_of(table, "rows")), line,
-		       record_text(table, "time"), record_text(table, "end_time"));
+		printf("%-40s %12s  %-30s %-20s %s\n", name, gw_text_count(rows, (double)record_count(table, "rows")),
+		       line, record_text(table, "time"), record_text(table, "end_time"));
 	}
 	printf("\n%-56s %12s %8s %9s\n", "FOREIGN KEY", "ROWS", "NULL", "DANGLING");
 	json_object_foreach((json_t *)tables, name, table)

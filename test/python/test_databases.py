@@ -233,8 +233,8 @@ def test_units_and_ends(tmp_path):
     with pytest.raises(ValueError, match=r"row 0: column at is 4 as timestamp\[s\], which is no number of days"):
         made(tmp_path, tables, unit="D")
     numbers = {**two(), "stays": graphwire.Table({"user": [10], "at": [5]}, None, {"user": "users"}, time="at")}
-    with pytest.raises(ValueError, match="at of table stays is plain numbers, which have no unit, beside at of table "
-                                         "orders"):
+    with pytest.raises(ValueError, match="at of table stays is plain numbers, which have no unit, and at of table "
+                                         "orders has one"):
         made(tmp_path, numbers)
 
 

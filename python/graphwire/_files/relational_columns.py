@@ -325,8 +325,8 @@ def common_unit(tables: Iterable[Columns], wanted: Optional[str]) -> Optional[st
                 found.setdefault(table.unit_of(feature), f"{column} of table {table.name}")
     if None in found and (wanted is not None or len(found) > 1):
         other = next((said for unit, said in found.items() if unit is not None), f"unit={wanted!r}")
-        raise ValueError(f"times: {found[None]} is plain numbers, which have no unit, and {other}: the times of a "
-                         "graph have one unit")
+        raise ValueError(f"times: {found[None]} is plain numbers, which have no unit, and {other} has one: the "
+                         "times of a graph have one unit")
     units = [unit for unit in found if unit is not None]
     if not units:
         return None
