@@ -2,7 +2,7 @@
 
     GraphStore.get_all_edge_attrs() -> of each edge type one layout -> sources and destinations
     FeatureStore.get_all_tensor_attrs() -> numbers of nodes, and the times and weights that the caller names
-        -> Data or HeteroData, of which contents.py makes the graph
+        -> Data or HeteroData -> contents.py makes the graph
 
 An edge's id is its place in the layout that PyG's samplers take: CSC before COO before CSR; without types the first
 one. Edges need not be sorted. Rows of nodes stay in the FeatureStore, which each batch asks for them.
