@@ -331,6 +331,28 @@ def test_links_and_weights_of_own_stores():
     assert batch.n_id.tolist() == [0, 1, 2, 3] and batch.edge_label_index.tolist() == [[0, 2], [1, 3]]
 
 
+def test_links_of_own_stores_are_in_pygs_order(monkeypatch):
+    """As PyG's loader has them, also of arrays and of several layouts."""
+    pyg_draws.install(monkeypatch)
+    for typed in False, True:
+        draw = random.Random(9 + typed)
+        for _ in range(8):
+            given = own_stores(draw, some_data(draw, typed))
+            kinds = [BUYS, LIKES] if typed else [(None, None)]
+            for kind in kinds:
+                ours = LinkNeighborLoader(given, [-1], kind if typed else None, batch_size=99)
+                theirs = (pyg.LinkNeighborLoader(given, [-1], kind).input_data if typed else
+                          dict(zip(("row", "col"), given[1].coo()[:2])))
+                for end in "row", "col":
+                    expected = getattr(theirs, end) if typed else theirs[end]
+                    assert torch.equal(getattr(ours.input_data, end), expected)
+                given[1]._get_edge_index = lambda attr, store=given[1]: tuple(
+                    some.numpy() for some in MyGraphStore._get_edge_index(store, attr))
+                again = LinkNeighborLoader(given, [-1], kind if typed else None, batch_size=99)
+                assert torch.equal(again.input_data.row, ours.input_data.row)
+                del given[1]._get_edge_index
+
+
 def test_hetero_data_as_both_stores():
     data = some_data(random.Random(3), True)
     (one,), (two,) = (NeighborLoader(given, [-1], (ITEM, [0]), time_attr="time") for given in ((data, data), data))
