@@ -1,19 +1,19 @@
-"""Arguments of PyTorch Geometric's loaders that graphwire.pyg does not have, each refused by its name."""
+"""Older words of PyTorch Geometric's loaders for arguments that they have now."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from torch_geometric.sampler.base import SubgraphType
 
-
-def _missing(what: str) -> NotImplementedError:
-    return NotImplementedError(f"{what}: graphwire.pyg does not have this kind of sampling")
+from graphwire._base.caller import level_of_the_caller
 
 
-def refuse(subgraph_type: Any, directed: bool) -> None:
-    """Raises NotImplementedError, which names the option that asks for a kind of sampling that does not exist."""
-    if not directed:
-        raise _missing('directed=False, which is subgraph_type="induced"')
-    if SubgraphType(subgraph_type) == SubgraphType.induced:
-        raise _missing('subgraph_type="induced"')
+def kind_of(subgraph_type: Any, directed: bool) -> SubgraphType:
+    """The kind of subgraph that both arguments ask for. Warns of directed=False, as PyG does."""
+    if directed:
+        return SubgraphType(subgraph_type)
+    warnings.warn("directed=False is deprecated: use subgraph_type='induced'", UserWarning,
+                  stacklevel=level_of_the_caller())
+    return SubgraphType.induced

@@ -35,6 +35,7 @@ from graphwire._train.loader import sample
 from graphwire.pyg.draws import Draws
 from graphwire.pyg.edges import EdgePermutations
 from graphwire.pyg.existing import NegativesAtTimes
+from graphwire.pyg.induced import edges_among
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.stores import GraphStore
 from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
@@ -51,7 +52,8 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
     num_neighbors: a count for each hop, from the seeds outwards (-1: all neighbours); or {(source, relation,
         destination): such a list}; or NumNeighbors.
     replace: sample with replacement.
-    subgraph_type: "directional" or "bidirectional".
+    subgraph_type: "directional" or "bidirectional"; or "induced", with all edges among the sampled nodes, of disjoint
+        batches among those of each seed.
     weight_attr: a feature of the graph's edges, for all edge types that have it, or {(source, relation, destination):
         feature}. Edges are drawn in proportion to it; graphwire.NodeLoader describes the draws. None: all edges are
         equally likely.
@@ -63,15 +65,14 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         Batches are disjoint. graphwire.pyg.NeighborLoader says what the graph needs.
     temporal_strategy: "uniform" draws among these edges, "last" takes the latest.
 
-    As in PyG, seeds of a homogeneous graph have no type; seeds with a type give a heterogeneous batch. The
-    subgraph_type "induced" is not supported.
+    As in PyG, seeds of a homogeneous graph have no type; seeds with a type give a heterogeneous batch.
 
     ids: "orig": seeds and sampled nodes have the ids of the user's data, where the graph keeps them. sample_from_nodes
         and sample_from_edges return the graph's ids of edges, and edge_permutation translates them. PyG's loaders apply
         it, so that a batch's e_id are columns of the edge_index from which the graph was made. "graph": all ids are the
         graph's. The stores must have the same `ids`.
 
-    Raises NotImplementedError for "induced", for weight_attr with time_attr, and for negatives that
+    Raises NotImplementedError for time_attr with "induced" or weight_attr, and for negatives that
     graphwire.pyg.LinkNeighborLoader refuses;
     ValueError for seeds without a type in a heterogeneous graph, for times that do not exist, and for "last" without
     times; TypeError and InvalidError for num_neighbors; TypeError and NotFoundError for weight_attr; and the errors of
@@ -152,6 +153,8 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         found = Subgraph(batch, batch.seed_rows, self.graph.etypes)
         groups = None if batch.groups is None else {
             ntype: found.node_rows(ntype, some) for ntype, some in batch.groups.items()}
+        if draws.induced:
+            return self._induced(found, groups, typed)
         if not typed:
             return draws.counted(self._output(found, ntypes[0], self.edge_types[0], groups))
         return draws.counted(HeteroSamplerOutput(
@@ -172,6 +175,20 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
             return {ntype: draws.time.own(ntype, ids, "input_time", draws.unit) for ntype, ids in seeds.items()}
         return {ntype: SeedTimes(given[ntype], len(ids), "input_time", draws.unit).numbers
                 for ntype, ids in seeds.items()}
+
+    def _induced(self, found: Subgraph, groups: dict[str, torch.Tensor] | None, typed: bool) -> Output:
+        among = edges_among(self.graph, {ntype: found.nodes(ntype) for ntype in self.graph.ntypes}, groups,
+                            self.held_out)
+        node = {ntype: self._nodes(found, ntype) for ntype in found.num_nodes}
+        if typed:
+            return HeteroSamplerOutput(
+                node=node, row={etype: ends[0] for etype, (ends, _) in among.items()},
+                col={etype: ends[1] for etype, (ends, _) in among.items()},
+                edge={etype: ids for etype, (_, ids) in among.items()}, batch=groups)
+        ((ends, ids),) = among.values()
+        (only,) = node
+        return SamplerOutput(node=node[only], row=ends[0], col=ends[1], edge=ids,
+                             batch=None if groups is None else groups[only])
 
     def _nodes(self, found: Subgraph, ntype: str) -> torch.Tensor:
         return self._ids.nodes_to_user(ntype, found.nodes(ntype))
