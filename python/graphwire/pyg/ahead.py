@@ -234,8 +234,8 @@ class SamplesAhead(DataLoader):
             self._spec = graph._opened(), draws, Spec(
                 graph, draws.hops, nodes=nodes, features=rows.node_features(), labels=None,
                 edge_features={} if draws.induced else rows.edge_features(), replace=draws.replace,
-                index_dtype="int64", weight=draws.weight, time=draws.rules, pick=draws.pick, disjoint=draws.disjoint, frontier="new",
-                held_out=self._sampler.held_out, for_pyg=True)
+                index_dtype="int64", weight=draws.weight, time=draws.rules, pick=draws.pick,
+                disjoint=draws.disjoint, frontier="new", held_out=self._sampler.held_out, for_pyg=True)
             if self._times is not None:
                 self._spec[2].pointer.real_times = self._times.is_floating_point()
                 if self._times_argument is not None:
