@@ -30,6 +30,7 @@ from graphwire._train.seeds import NodeSeeds
 from graphwire.pyg import pinned
 from graphwire.pyg.draws import Draws
 from graphwire.pyg.fetched import Fetched, pointer
+from graphwire.pyg.induced import Induced
 from graphwire.pyg.names import fill
 from graphwire.pyg.options import OF_WORKERS
 from graphwire.pyg.orders import index_batches
@@ -230,9 +231,9 @@ class SamplesAhead(DataLoader):
             rows = self._source.rows
             self._spec = graph._opened(), draws, Spec(
                 graph, draws.hops, nodes=nodes, features=rows.node_features(), labels=None,
-                edge_features=rows.edge_features(), replace=draws.replace, index_dtype="int64", weight=draws.weight,
-                time=draws.rules, pick=draws.pick, disjoint=draws.disjoint, frontier="new",
-                held_out=self._sampler.held_out, for_pyg=True)
+                edge_features={} if draws.induced else rows.edge_features(), replace=draws.replace,
+                index_dtype="int64", weight=draws.weight, time=draws.rules, pick=draws.pick,
+                disjoint=draws.disjoint, frontier="new", held_out=self._sampler.held_out, for_pyg=True)
             if self._times is not None:
                 self._spec[2].pointer.real_times = self._times.is_floating_point()
                 if self._times_argument is not None:
@@ -256,7 +257,9 @@ class SamplesAhead(DataLoader):
 
     def _sampled(self, started: _Started) -> Output:
         """Waits for a batch. Returns its SamplerOutput, which has the Sampled as `_sampled`."""
-        found = Sampled(started.wait(), self._source.ids)
+        fetched, ids = started.wait(), self._source.ids
+        found = (Induced(fetched, ids, self._source.rows.edge_features(), self._sampler.held_out)
+                 if started.draws.induced else Sampled(fetched, ids))
         out = started.draws.counted(found.output(self._typed, started.asked.slots))
         out.metadata, out._sampled = started.asked.metadata, found
         return self._sampler._directed(without(out, self._source.hidden))

@@ -19,7 +19,7 @@ from graphwire.pyg.ahead import Asked, SamplesAhead
 from graphwire.pyg.draws import Counts, check_together
 from graphwire.pyg.links import Apart, Links, Negatives, Shared, labels_with_negatives, repeated
 from graphwire.pyg.loaders import Loops
-from graphwire.pyg.options import without_effect
+from graphwire.pyg.options import kind_of, without_effect
 from graphwire.pyg.rows import selected, stacked, taken
 from graphwire.pyg.sampler import NeighborSampler, own_sampler
 from graphwire.pyg.sources import Source
@@ -84,6 +84,7 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
                  transform_sampler_output: Callable[[Any], Any] | None = None, is_sorted: bool = False,
                  filter_per_worker: bool | None = None, neighbor_sampler: Any = None, directed: bool = True, *,
                  ids: str = "orig", **kwargs: Any):
+        subgraph_type = kind_of(subgraph_type, directed)
         check_together(weight_attr, temporal_strategy, time_attr is not None)
         without_effect({**kwargs, "is_sorted": is_sorted})
         given = own_sampler(neighbor_sampler, disjoint, temporal_strategy, time_attr)
