@@ -130,6 +130,20 @@ def test_a_database_of_relbench(tmp_path):
         assert not any(one.name == "seen" for one in graph.features)
 
 
+def test_frames_of_polars(tmp_path):
+    """Texts, lists, categories and missing values of its own types."""
+    pl = pytest.importorskip("polars")
+    users = pl.DataFrame({"id": ["x", "y"], "kind": pl.Series(["u", None], dtype=pl.Categorical),
+                          "row": [[1.0, 2.0], [3.0, 4.0]], "n": [None, 1]})
+    orders = pl.DataFrame({"user": ["y", None, "z", "x"]})
+    with made(tmp_path, {"users": graphwire.Table(users, "id"),
+                         "orders": graphwire.Table(orders, None, {"user": "users"})}) as graph:
+        assert [one.tolist() for one in graph.find_edges([0, 1], "f2p_user")] == [[3, 0], [0, 1]]
+        assert graph.feature("kind", "users")[:].tolist() == [0, -1]
+        assert graph.feature("row", "users")[:].tolist() == [[1.0, 2.0], [3.0, 4.0]]
+        assert np.array_equal(graph.feature("n", "users")[:], [np.nan, 1], equal_nan=True)
+
+
 @pytest.mark.parametrize("tables, error, text", [
     (two({"id": [10, 20, 20]}), ValueError, "table users, row 2: column id: 20 is the key of an earlier row too"),
     (two({"id": [10, None, 20]}), ValueError, "table users, row 1: column id is missing"),
