@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import graphwire
 import numpy as np
@@ -16,7 +17,6 @@ from graphwire._files import database_command, descriptions
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
-
 
 sys.path.insert(0, str(TOP / "test/support"))
 
@@ -128,6 +128,20 @@ def test_a_database_of_relbench(tmp_path):
         assert graph.node_texts([0, 1], "users", "name") == ["x", ""]
         assert np.array_equal(graph.feature("n", "events")[:], [1.5, np.nan, 2], equal_nan=True)
         assert not any(one.name == "seen" for one in graph.features)
+
+
+def test_frames_of_polars(tmp_path):
+    """Texts, lists, categories and missing values of its own types."""
+    pl = pytest.importorskip("polars")
+    users = pl.DataFrame({"id": ["x", "y"], "kind": pl.Series(["u", None], dtype=pl.Categorical),
+                          "row": [[1.0, 2.0], [3.0, 4.0]], "n": [None, 1]})
+    orders = pl.DataFrame({"user": ["y", None, "z", "x"]})
+    with made(tmp_path, {"users": graphwire.Table(users, "id"),
+                         "orders": graphwire.Table(orders, None, {"user": "users"})}) as graph:
+        assert [one.tolist() for one in graph.find_edges([0, 1], "f2p_user")] == [[3, 0], [0, 1]]
+        assert graph.feature("kind", "users")[:].tolist() == [0, -1]
+        assert graph.feature("row", "users")[:].tolist() == [[1.0, 2.0], [3.0, 4.0]]
+        assert np.array_equal(graph.feature("n", "users")[:], [np.nan, 1], equal_nan=True)
 
 
 @pytest.mark.parametrize("tables, error, text", [
@@ -307,7 +321,9 @@ def test_the_page(tmp_path):
     page = (TOP / "docs/TABLES.md").read_text()
     for kind, text in re.findall(r"^```(\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
         script.append(text if kind == "python" else f"subprocess.run(['bash', '-euc', {text!r}], check=True)")
-    setting = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    setting = {**os.environ, "PATH": f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    script = [text.replace("--embeddings", "--num_epochs 1 --fan_out 2,2 --embeddings") for text in script]
+    (tmp_path / "examples").symlink_to(TOP / "examples")
     (tmp_path / "graphwire").write_text(f'#!/bin/sh\nexec {sys.executable} -m graphwire "$@"\n')
     (tmp_path / "graphwire").chmod(0o755)
     done = subprocess.run([sys.executable, "-c", "\n".join(script)], cwd=tmp_path, env=setting, capture_output=True,
@@ -317,3 +333,5 @@ def test_the_page(tmp_path):
     lost = "orders.user -> users: 2 of 4 rows have no edge: the key is missing in 1, and refers to no row in 1"
     assert lost in done.stderr and lost in page
     assert (tmp_path / "scores.csv").read_text().splitlines() == ["id,value", "103,0.1", "101,0.9"]
+    rows = pa.parquet.read_table(tmp_path / "rows_orders.parquet")
+    assert sorted(rows["id"].to_pylist()) == ["a-1", "a-2", "a-3", "a-4"] and rows["row"].type.list_size == 64

@@ -245,8 +245,7 @@ class Database:
         edges.null += batch.num_rows - len(rows)
         if not len(rows):
             return
-        some = batch if len(rows) == batch.num_rows else batch.take(arrow().array(rows))
-        ids = columns.keys(some, key.columns, lambda row: where(int(rows[row])))
+        ids = columns.keys(batch, key.columns, where, rows)
         found = numbers((numbering, ids, False))[:, 0]
         there = found >= 0
         if strict and not there.all():

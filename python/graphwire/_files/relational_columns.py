@@ -159,9 +159,15 @@ class Columns:
             there &= _columns.present(batch.column(name))
         return np.flatnonzero(there)
 
-    def keys(self, batch: Any, key: Sequence[str], where: Where) -> Ids:
-        """The ids of keys, none of which is missing."""
+    def keys(self, batch: Any, key: Sequence[str], where: Where, rows: Optional[np.ndarray] = None) -> Ids:
+        """The ids of the keys of these rows, none of which is missing. rows: None: all."""
         columns = [_columns.plain(batch.column(name)) for name in key]
+        if rows is not None and len(rows) < batch.num_rows:
+            columns = [column.take(arrow().array(rows)) for column in columns]
+            return self._ids(columns, key, lambda row: where(int(rows[row])))
+        return self._ids(columns, key, where)
+
+    def _ids(self, columns: Sequence[Any], key: Sequence[str], where: Where) -> Ids:
         parts = [_columns.ids(column, name, where) for name, column in zip(key, columns)]
         return parts[0] if len(parts) == 1 else _joined_ids(parts, columns)
 

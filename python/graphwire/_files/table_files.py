@@ -38,6 +38,7 @@ class _Categories:
 
     def append_present(self, column: Any, name: str, where: _columns.Where) -> None:
         """Appends the values of a column; a missing one is -1."""
+        column = _columns.plain(column)
         rows = np.flatnonzero(_columns.present(column))
         codes = np.full(len(column), -1, np.int64)
         values = _columns.ids(column.take(arrow().array(rows)), name, lambda row: where(int(rows[row])))
