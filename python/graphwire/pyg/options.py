@@ -30,7 +30,8 @@ def kind_of(subgraph_type: Any, directed: bool) -> SubgraphType:
 def check_direction(sample_direction: str) -> None:
     """Raises NotImplementedError for draws along the edges."""
     if checks.choice("sample_direction", sample_direction, ("forward", "backward")) == "backward":
-        raise NotImplementedError('sample_direction="backward": graphwire.pyg does not have this kind of sampling')
+        raise NotImplementedError('sample_direction="backward": graphwire.pyg does not have this kind of sampling; '
+                                  "reverse the edges of the data")
 
 
 def without_effect(given: Mapping[str, Any]) -> None:
