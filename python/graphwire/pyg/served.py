@@ -157,6 +157,15 @@ class ServedRows:
 class _OfType:
     """The attributes of one node type or edge type, as data["paper"] and data["a", "to", "b"] return them."""
 
+    _graph: Graph
+    _ids: OriginalIds
+    _of_edges: bool
+    _kind: str
+    _tables: dict[str, Table]
+    _frames: dict[str, ServedFrame]
+    _changes: Changes | None
+    _added: dict[str, torch.Tensor]
+
     def __init__(self, graph: Graph, ids: OriginalIds, of_edges: bool, kind: str, tables: Mapping[str, Table],
                  frame: ServedFrame | None = None, changes: Changes | None = None):
         frames = {} if frame is None else {frame.name: frame}
@@ -198,7 +207,7 @@ class _OfType:
             raise KeyError(self._lacks(name))
         return ServedRows(self._tables[name], self._ids, self._of_edges, self._kind, name)
 
-    def __getattr__(self, name: str) -> ServedRows | ServedFrame | torch.Tensor:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         if name in _EDGES:
@@ -244,9 +253,9 @@ def _no_edges(name: str) -> str:
 
 
 def _unchanged(name: str) -> AttributeError:
-    return AttributeError(f"{name}: the data of a graph does not change, except that the data of a loader can lose a "
-                          "feature, and get a tensor with a row for each node: graphwire.pyg.stores(graph, names) names "
-                          "the attributes of batches, and a transform adds others")
+    return AttributeError(f"{name}: the data of a graph does not change, except that the data of a loader can lose "
+                          "a feature, and get a tensor with a row for each node: graphwire.pyg.stores(graph, names) "
+                          "names the attributes of batches, and a transform adds others")
 
 
 class Changes(Protocol):
@@ -266,10 +275,10 @@ class ServedData:
                  edges: Mapping[str, Mapping[str, Table]], frames: TensorFrames | None = None,
                  changes: Changes | None = None):
         made = {} if frames is None else served_frames(graph, ids, frames, nodes)
-        found: dict[Any, _OfType] = {
-            ntype: _OfType(graph, ids, False, ntype, *made.get(ntype, (nodes.get(ntype, {}), None)), changes)
-            for ntype in graph.ntypes}
-        found.update({triple(etype): _OfType(graph, ids, True, etype, edges.get(etype, {}), None, changes)
+        split = {ntype: made.get(ntype, (nodes.get(ntype, {}), None)) for ntype in graph.ntypes}
+        found: dict[Any, _OfType] = {ntype: _OfType(graph, ids, False, ntype, tables, frame, changes)
+                                     for ntype, (tables, frame) in split.items()}
+        found.update({triple(etype): _OfType(graph, ids, True, etype, edges.get(etype, {}), changes=changes)
                       for etype in graph.etypes})
         self.__dict__.update(graph=graph, _stores=found, _ids=ids, _frames=frames, _pair=None)
 

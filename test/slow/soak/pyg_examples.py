@@ -2,7 +2,7 @@
 
     python pyg_examples.py memory|servers EXAMPLE.py [ARGUMENT…]
 
-    a made data set, PyG's name of a loader is Graphwire's -> the example, unedited -> its last figure is above a guess's
+    a made data set, PyG's name of a loader is Graphwire's -> the example, unedited -> its last figure beats a guess
 
 The nodes of a class are near each other and alike, so that an example can learn. With "servers" the loaders get a Graph
 of two parts on two servers in place of data in memory, with the same arguments.
