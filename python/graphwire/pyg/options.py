@@ -18,8 +18,8 @@ OF_WORKERS = {"num_workers": (0,), "persistent_workers": (False,), "prefetch_fac
               "share_memory": (False,), "is_sorted": (False,)}
 
 
-def _missing(what: str) -> NotImplementedError:
-    return NotImplementedError(f"{what}: graphwire.pyg does not have this kind of sampling")
+def _missing(what: str, there: str = 'use "directional" or "bidirectional"') -> NotImplementedError:
+    return NotImplementedError(f"{what}: graphwire.pyg does not have this kind of sampling; {there}")
 
 
 def refuse(subgraph_type: Any, directed: bool, sample_direction: str = "forward") -> None:
@@ -29,7 +29,7 @@ def refuse(subgraph_type: Any, directed: bool, sample_direction: str = "forward"
     if SubgraphType(subgraph_type) == SubgraphType.induced:
         raise _missing('subgraph_type="induced"')
     if checks.choice("sample_direction", sample_direction, ("forward", "backward")) == "backward":
-        raise _missing('sample_direction="backward"')
+        raise _missing('sample_direction="backward"', "reverse the edges of the data")
 
 
 def without_effect(given: Mapping[str, Any]) -> None:

@@ -2,10 +2,11 @@
 
     GraphStore.get_all_edge_attrs() -> of each edge type one layout -> sources and destinations
     FeatureStore.get_all_tensor_attrs() -> numbers of nodes, and the times and weights that the caller names
-        -> Data or HeteroData, of which contents.py makes the graph
+        -> Data or HeteroData -> contents.py makes the graph
 
-An edge's id is its place in the layout that PyG's samplers take: CSC before COO before CSR; without types the first
-one. Edges need not be sorted. Rows of nodes stay in the FeatureStore, which each batch asks for them.
+An edge's id is its place in the layout that PyG's samplers take: CSC before COO before CSR. Its loaders take COO before
+CSC before CSR for links. Both take the first layout of edges without a type. Edges need not be sorted. Rows of nodes
+stay in the FeatureStore, which each batch asks for them.
 
 Errors: ValueError and TypeError for edges that are not of their layout.
 """
@@ -23,7 +24,8 @@ from torch_geometric.data.graph_store import EdgeLayout
 
 from graphwire._files import rows as _rows
 
-_LAYOUTS = (EdgeLayout.CSC, EdgeLayout.COO, EdgeLayout.CSR)
+_OF_SAMPLERS = (EdgeLayout.CSC, EdgeLayout.COO, EdgeLayout.CSR)
+_OF_LINKS = (EdgeLayout.COO, EdgeLayout.CSC, EdgeLayout.CSR)
 
 
 def are_typed(feature_store: Any, graph_store: Any) -> bool:
@@ -45,7 +47,7 @@ def as_data(feature_store: Any, graph_store: Any, names: Collection[str]) -> Uni
     data: Any = HeteroData() if typed else Data()
     sizes: dict[Any, list[int]] = {group: [] for group, _ in tensors if not isinstance(group, tuple)}
     for etype, layouts in _by_type(attrs).items():
-        attr = min(layouts, key=lambda one: _LAYOUTS.index(one.layout)) if typed else layouts[0]
+        attr = _first(layouts, _OF_SAMPLERS)
         store = data[tuple(etype)] if typed else data
         store.edge_index = _ends(graph_store, attr)
         for end, ntype in enumerate((etype[0], etype[-1]) if typed else (None, None)):
@@ -64,8 +66,8 @@ def as_data(feature_store: Any, graph_store: Any, names: Collection[str]) -> Uni
 
 def links(graph_store: Any, kind: Any) -> torch.Tensor:
     """All edges of a type, None in data without types, as links in the order of PyG's loaders, [2, links]."""
-    row, col, _ = graph_store.coo(None if kind is None else [kind])
-    return torch.stack([row, col] if kind is None else [row[kind], col[kind]])
+    layouts = _by_type(graph_store.get_all_edge_attrs()).get(kind)
+    return _ends(graph_store, _first(layouts, _OF_LINKS)) if layouts else torch.empty(2, 0, dtype=torch.int64)
 
 
 class OfNodes:
@@ -91,6 +93,11 @@ def _by_type(attrs: Any) -> dict[Any, list[Any]]:
     for attr in attrs:
         found.setdefault(attr.edge_type, []).append(attr)
     return found
+
+
+def _first(layouts: list[Any], order: tuple[EdgeLayout, ...]) -> Any:
+    """The layout of an edge type that PyG reads."""
+    return layouts[0] if layouts[0].edge_type is None else min(layouts, key=lambda one: order.index(one.layout))
 
 
 def _ends(graph_store: Any, attr: Any) -> torch.Tensor:
