@@ -70,22 +70,25 @@ def test_all_commands_of_the_guide_are_typed():
 
 @pytest.mark.slow
 def test_a_script_of_the_guide_runs(scripts, two_parts, tmp_path):
-    """Standalone, and launched on two hosts that are this machine."""
+    """Standalone, and launched on two hosts that are this machine. Accuracy is evaluated over the servers."""
     shutil.copytree(two_parts, tmp_path / "data")
     (tmp_path / "code").mkdir()
     shutil.copy(scripts / "train_dist.py", tmp_path / "code")
     shutil.copy(scripts / "train_dist.py", tmp_path)
     (tmp_path / "ip_config.txt").write_text("127.0.0.1 30050\n127.0.0.1 30051\n")
-    options = "--num_epochs 1 --batch_size 100 --log_every 1 --close_profiler"
-    text = typed(tmp_path, "python3 -m graphwire.dgl train_dist.py", f"--num_workers 0 {options}",
+    text = typed(tmp_path, "python3 -m graphwire.dgl train_dist.py",
+                 "--num_workers 0 --num_epochs 1 --batch_size 100 --log_every 1 --close_profiler",
                  ("data/g.json", "data/communities.json"))
     assert "train: 300 (local" in text and text.count("parent ends") == 1
     text = typed(tmp_path, "deploy/launch.py",
                  f"--workspace {tmp_path} --num_trainers 1 --num_samplers 1 --num_servers 1 --part_config "
                  f"data/communities.json --ip_config ip_config.txt --scheduler local --program {PROGRAM}",
-                 f"--num_workers 1 {options}", ("deploy/launch.py", f"{sys.executable} {TOP}/deploy/launch.py"),
+                 "--num_workers 1 --num_epochs 10 --batch_size 50 --eval_every 10 --lr 0.01 --close_profiler",
+                 ("deploy/launch.py", f"{sys.executable} {TOP}/deploy/launch.py"),
                  ("--graph_name g ", "--graph_name communities "))
     assert text.count("train: 150 (local") == 2 and text.count("parent ends") == 2
+    found = [float(accuracy) for accuracy in re.findall(r"Test Acc ([0-9.]+)", text)]
+    assert len(found) == 2 and min(found) > 0.6, text
 
 
 @pytest.mark.slow

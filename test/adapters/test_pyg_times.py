@@ -16,6 +16,7 @@ import torch
 import torch_geometric.loader as pyg
 from conftest import Servers
 from graphwire.pyg import LinkNeighborLoader, NeighborLoader, NeighborSampler, from_pyg, stores
+from graphwire.pyg.times import Times
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.sampler import NegativeSampling
 
@@ -384,6 +385,20 @@ def test_the_place_of_times_of_stores():
         (batch,) = NeighborLoader(given, [-1], "b", torch.full((12,), 4), time_attr="time", batch_size=12)
         ends = data["a", "r", "b"].edge_index
         assert batch["a", "r", "b"].num_edges == int((data["a"].time[ends[0]] <= 4).sum()) > 0
+
+
+def test_a_graph_in_which_nodes_and_edges_have_times():
+    """Edges are drawn by their own times, those of other types by the times of their sources."""
+    data = small_types()
+    data["a", "r", "b"].time = torch.arange(70) % 9
+    own = data["a", "r", "b"].time
+    with from_pyg(data, time="time") as graph:
+        (batch,) = NeighborLoader(graph, [-1], "b", torch.full((12,), 4), time_attr="time", batch_size=12)
+        assert batch["a", "r", "b"].num_edges == int((own <= 4).sum())
+        rules = Times.of_graph(graph, "time").rules
+        for src, rel, dst in data.edge_types:
+            name = "time" if (src, rel, dst) == ("a", "r", "b") else "time" if "time" in data[src] else None
+            assert rules.get(f"{src}:{rel}:{dst}") == name
 
 
 def test_errors():

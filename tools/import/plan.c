@@ -231,6 +231,8 @@ gw_status gw_import_word_check(enum gw_import_kind kind, const char *text)
 	case GW_IMPORT_WEIGHT:
 	case GW_IMPORT_TIME:
 		return gw_import_column_check(text);
+	case GW_IMPORT_REVERSE:
+		return GW_OK;
 	case GW_IMPORT_EDGE_COLUMN:
 		status = gw_import_word_split(text, 0, &parts);
 		if (status == GW_OK && parts.count != 1)

@@ -4,7 +4,8 @@
     loader = graphwire.pyg.NeighborLoader(graph, [15, 10], input_nodes=train, batch_size=1024)
 
 NeighborLoader and LinkNeighborLoader have the arguments and batches of PyG's, and the library's threads sample ahead.
-Stores and a sampler are for PyG's own loaders:
+relational() makes one of a task's table, whose rows are entities, times and targets. Stores and a sampler are for PyG's
+own loaders:
 
     stores = graphwire.pyg.stores(graph, {"x": "feat", "y": "label"})         # (FeatureStore, GraphStore)
     sampler = graphwire.pyg.NeighborSampler(graph, [15, 10])
@@ -28,6 +29,7 @@ from graphwire.pyg.neighbor_loader import NeighborLoader
 from graphwire.pyg.sampler import NeighborSampler
 from graphwire.pyg.sources import served
 from graphwire.pyg.stores import FeatureStore, GraphStore, stores
+from graphwire.pyg.task_loader import relational
 
 __all__ = ["FeatureStore", "GraphStore", "LinkLoader", "LinkNeighborLoader", "NeighborLoader", "NeighborSampler",
-           "NodeLoader", "TensorFrames", "from_pyg", "served", "stores", "to_pyg"]
+           "NodeLoader", "TensorFrames", "from_pyg", "relational", "served", "stores", "to_pyg"]

@@ -27,7 +27,7 @@ from graphwire.pyg.weighted import Weighted
 
 def warn_of_times_of_edges(time: Times | None) -> None:
     """Warns of negatives of links whose time_attr does not say which nodes exist at the time of a link."""
-    if time is not None and time.edges:
+    if time is not None and not time.nodes:
         warnings.warn(f"graphwire.pyg: neg_sampling with time_attr={time.name!r}: these are times of edges, and do not "
                       "say when nodes exist: negatives are drawn from all nodes", UserWarning,
                       stacklevel=level_of_the_caller())

@@ -269,7 +269,7 @@ class Changes(Protocol):
 class ServedData:
     """Data or HeteroData of a graph. graph: the graph itself, whose other attributes this object has too.
     nodes, edges: {type: {attribute: rows}}, the attributes of nodes and of edges. frames: their columns are one
-    attribute, frames.name; None: there are none. changes: the batches of the loader whose data it is; None: of none."""
+    attribute, frames.name, or None. changes: the batches of the loader whose data it is; None: of none."""
 
     def __init__(self, graph: Graph, ids: OriginalIds, nodes: Mapping[str, Mapping[str, Table]],
                  edges: Mapping[str, Mapping[str, Table]], frames: TensorFrames | None = None,

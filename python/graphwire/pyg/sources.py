@@ -221,7 +221,7 @@ class Source(Origin):
         for ntype in self.graph.ntypes:
             ids = out.node[ntype] if typed else out.node
             store = store_of(made, ntype if typed else None)
-            fill(store, {"num_nodes": len(ids)})
+            fill(store, {"num_nodes": ids.numel()})
             for name, rows in self.rows.nodes_of(ntype, ids, found):
                 store[name] = as_attribute(made, store, name, rows)
             for name, tensor in self._tensors(ntype).items():  # they change, so that each batch reads them now
