@@ -39,6 +39,7 @@ from graphwire.pyg.fetched import ORIGINAL
 from graphwire.pyg.frames import TensorFrames
 from graphwire.pyg.names import as_attribute, check_names, fill
 from graphwire.pyg.original_ids import OriginalIds
+from graphwire.pyg.rows import selected
 from graphwire.pyg.sampled import Output, Sampled
 from graphwire.pyg.served import ServedData, ServedStores
 from graphwire.pyg.stores import FeatureStore, GraphStore
@@ -53,6 +54,14 @@ class Rows:
 
     def __init__(self, ids: OriginalIds, nodes: Names, edges: Names):
         self.ids, self._nodes, self._edges = ids, nodes, edges
+        self.added: dict[str, dict[str, torch.Tensor]] = {}  # by node type, in the rows of the user's data
+
+    def drop(self, of_edges: bool, kind: str, name: str) -> None:
+        (self._edges if of_edges else self._nodes).get(kind, {}).pop(name, None)
+        self.added.get(kind, {}).pop(name, None)
+
+    def add(self, ntype: str, name: str, rows: torch.Tensor) -> None:
+        self.added.setdefault(ntype, {})[name] = rows
 
     def node_features(self) -> dict[str, list[str]]:
         """What the native loader reads for nodes, {node type: features}."""
@@ -172,8 +181,8 @@ class Source(Origin):
             nodes, edges = _every_feature(self.graph)
         self._frames: TensorFrames | None = (
             self._store.frames if self._store is not None else data._frames if isinstance(data, ServedData) else None)
-        self.data = data if self.is_of_pyg else self._served(data, nodes, edges)
         self.rows = Rows(self.ids, nodes, edges)
+        self.data = data if self.is_of_pyg else self._served(data, nodes, edges)
         if self.typed is not True:
             _check_one_place(nodes, edges)
 
@@ -193,7 +202,7 @@ class Source(Origin):
 
     def _served(self, data: Any, nodes: Names, edges: Names) -> Any:
         tensors = {ntype: self._tensors(ntype) for ntype in self.graph.ntypes}
-        made = data_of(self.ids, nodes, edges, tensors, self._frames)
+        made = data_of(self.ids, nodes, edges, tensors, self._frames, self.rows)
         return made if self._store is None else ServedStores(tuple(data), made)
 
     def _tensors(self, ntype: str) -> dict[str, Tensor]:
@@ -217,6 +226,8 @@ class Source(Origin):
                 store[name] = as_attribute(made, store, name, rows)
             for name, tensor in self._tensors(ntype).items():  # they change, so that each batch reads them now
                 store[name] = tensor[self.ids.nodes_to_graph(ntype, ids)]
+            for name, rows in self.rows.added.get(ntype, {}).items():
+                store[name] = selected(rows, ids)
         for etype in self.graph.etypes:
             kind = triple(etype)
             row, col, ids = (out.row[kind], out.col[kind], out.edge[kind]) if typed else (out.row, out.col, out.edge)
@@ -237,16 +248,16 @@ def store_of(data: Any, kind: Any) -> Any:
 
 
 def data_of(ids: OriginalIds, nodes: Names, edges: Names, tensors: Mapping[str, Mapping[str, Tensor]],
-            frames: TensorFrames | None) -> ServedData:
+            frames: TensorFrames | None, changes: Rows | None = None) -> ServedData:
     """What a graph shows in the place of data. nodes, edges: {type: {attribute: feature}}; tensors: {node type:
-    {attribute: tensor}}."""
+    {attribute: tensor}}. changes: those of a loader, which can change its data."""
     graph = ids.graph
     return ServedData(
         graph, ids,
         {ntype: {**{called: graph.feature(name, ntype) for called, name in nodes.get(ntype, {}).items()},
                  **tensors.get(ntype, {})} for ntype in graph.ntypes},
         {etype: {called: graph.feature(name, etype=etype) for called, name in names.items()}
-         for etype, names in edges.items()}, frames)
+         for etype, names in edges.items()}, frames, changes)
 
 
 @keywords

@@ -1,8 +1,7 @@
 """A plugin of pytest: PyTorch Geometric's own tests of its neighbour loaders, with Graphwire's loaders.
 
     PyG's test files -> its names of the loaders are Graphwire's -> the functions that use one, without the conditions
-        that skip them where pyg-lib and torch-sparse do not exist -> a table: the functions of each file, and how many
-        pass
+        that skip them where pyg-lib and torch-sparse do not exist -> for each file its functions, and those that pass
 
 With --over servers the loaders get a Graph of two parts on two servers in place of Data or HeteroData, until the test
 ends, with the same arguments.
