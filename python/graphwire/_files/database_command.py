@@ -72,6 +72,9 @@ def main(words: Sequence[str]) -> int:
         return _import(words)
     except KeyboardInterrupt:
         return 130
-    except (ValueError, TypeError, OSError, ImportError, GraphwireError) as error:
-        print(f"graphwire import: {error}", file=sys.stderr)
-        return 1
+    except OSError as error:
+        said = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+    except (ValueError, TypeError, ImportError, GraphwireError) as error:
+        said = str(error)
+    print(f"graphwire import: {said}", file=sys.stderr)
+    return 1
