@@ -486,12 +486,14 @@ def test_loops_over_one_loader_are_independent(graph):
 @pytest.mark.parametrize("named", [{"persistent_workers": True}, {}])
 def test_garbage_collection_ends_workers(graph, named, monkeypatch):
     """It sends them their end, and does not wait in vain and then kill them."""
-    data, sampler = stores(graph, "features"), NeighborSampler(graph, [2])
-    loader = graphwire.pyg.NodeLoader(data, sampler, torch.arange(200), batch_size=50, num_workers=2, **named)
-    loop, killed = iter(loader), []
-    next(loop)
+    monkeypatch.setattr(torch.utils.data._utils, "MP_STATUS_CHECK_INTERVAL", 60)  # seconds that it waits for each
     monkeypatch.setattr(BaseProcess, "terminate", lambda worker: (killed.append(worker), worker.kill()))
-    workers = multiprocessing.active_children()
+    data, sampler, killed = stores(graph, "features"), NeighborSampler(graph, [2]), []
+    before = multiprocessing.active_children()
+    loader = graphwire.pyg.NodeLoader(data, sampler, torch.arange(200), batch_size=50, num_workers=2, **named)
+    loop = iter(loader)
+    next(loop)
+    workers = [worker for worker in multiprocessing.active_children() if worker not in before]
     loop.me = loop  # as the traceback of an error that the loop has raised
     del loader, loop
     gc.collect()
