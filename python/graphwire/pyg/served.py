@@ -219,7 +219,7 @@ def _no_edges(name: str) -> str:
 class ServedData:
     """Data or HeteroData of a graph. graph: the graph itself, whose other attributes this object has too.
     nodes, edges: {type: {attribute: rows}}, the attributes of nodes and of edges. frames: their columns are one
-    attribute, frames.name; None: there are none."""
+    attribute, frames.name; None: no frame exists."""
 
     def __init__(self, graph: Graph, ids: OriginalIds, nodes: Mapping[str, Mapping[str, Table]],
                  edges: Mapping[str, Mapping[str, Table]], frames: TensorFrames | None = None):
