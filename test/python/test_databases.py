@@ -17,7 +17,7 @@ import graphwire
 import numpy as np
 import pytest
 from conftest import TOP, run
-from graphwire._files import database_command, descriptions
+from graphwire._files import database_command, descriptions, table_kinds
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -57,9 +57,10 @@ def edges_of(graph, database, etype):
 
 
 @pytest.mark.parametrize("seed", range(COUNT))
-def test_edges_are_those_of_merge(seed, tmp_path):
+def test_edges_are_those_of_merge(seed, tmp_path, monkeypatch):
     """Python objects and the description in JSON, by Python and by the command line, give equal bytes. The edges, their
-    times and what is lost are pandas'."""
+    times and what is lost are pandas'. Batches of half of the databases have three rows."""
+    monkeypatch.setattr(table_kinds, "BATCH_ROWS", (1 << 17, 3)[seed % 2])
     database = Database(seed)
     files = database.write(tmp_path)
     memory = {name: path if database.tables[name].csv else database.arrow[name] for name, path in files.items()}
@@ -205,6 +206,7 @@ def test_wrong_descriptions(make, error, text):
 
 @pytest.mark.parametrize("change, text", [
     ({"format": "graphwire-tables-2"}, '"format" is not "graphwire-tables-1"'),
+    ({"name": 3}, '"name" is not a text'),
     ({"table": {}}, "the description: no key 'table': did you mean 'tables'?"),
     ({"tables": {"a": {"sorce": "x"}}}, "table a: no key 'sorce': did you mean 'source'?"),
     ({"tables": {"a": {"source": "a.csv", "foreign_keys": {"x": {"tabel": "a"}}}}}, "no key 'tabel'"),
