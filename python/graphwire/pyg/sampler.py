@@ -35,7 +35,7 @@ from graphwire._train.loader import sample
 from graphwire.pyg.draws import Draws
 from graphwire.pyg.edges import EdgePermutations
 from graphwire.pyg.existing import NegativesAtTimes
-from graphwire.pyg.induced import edges_among
+from graphwire.pyg.induced import Among
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.stores import GraphStore
 from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
@@ -72,7 +72,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         it, so that a batch's e_id are columns of the edge_index from which the graph was made. "graph": all ids are the
         graph's. The stores must have the same `ids`.
 
-    Raises NotImplementedError for time_attr with "induced" or weight_attr, and for negatives that
+    Raises NotImplementedError for weight_attr with time_attr, and for negatives that
     graphwire.pyg.LinkNeighborLoader refuses;
     ValueError for seeds without a type in a heterogeneous graph, for times that do not exist, and for "last" without
     times; TypeError and InvalidError for num_neighbors; TypeError and NotFoundError for weight_attr; and the errors of
@@ -154,7 +154,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         groups = None if batch.groups is None else {
             ntype: found.node_rows(ntype, some) for ntype, some in batch.groups.items()}
         if draws.induced:
-            return self._induced(found, groups, typed)
+            return self._induced(found, groups, times, typed)
         if not typed:
             return draws.counted(self._output(found, ntypes[0], self.edge_types[0], groups))
         return draws.counted(HeteroSamplerOutput(
@@ -176,9 +176,10 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         return {ntype: SeedTimes(given[ntype], len(ids), "input_time", draws.unit).numbers
                 for ntype, ids in seeds.items()}
 
-    def _induced(self, found: Subgraph, groups: dict[str, torch.Tensor] | None, typed: bool) -> Output:
-        among = edges_among(self.graph, {ntype: found.nodes(ntype) for ntype in self.graph.ntypes}, groups,
-                            self.held_out)
+    def _induced(self, found: Subgraph, groups: dict[str, torch.Tensor] | None, times: dict[str, Any] | None,
+                 typed: bool) -> Output:
+        among = Among(self.graph, self.held_out, self._draws.rules, times).find(
+            {ntype: found.nodes(ntype) for ntype in self.graph.ntypes}, groups)
         node = {ntype: self._nodes(found, ntype) for ntype in found.num_nodes}
         if typed:
             return HeteroSamplerOutput(
