@@ -151,7 +151,11 @@ def embed(model, tables, graph, ranks, args, widths):
             path = Path(args.embeddings)
             if len(graph.ntypes) > 1:
                 path = path.with_name(f"{path.stem}_{ntype}{path.suffix}")
-            ids = write_rows(path, graph, ntype, rows, args.batch_size_eval)
+            if path.suffix == ".npy":
+                ids = write_rows(path, graph, ntype, rows, args.batch_size_eval)
+            else:
+                graphwire.save(rows, path, ntype, name="row", replace=True, world=1, rank=0, progress=False)
+                ids = "original ids"
             print(f"{path}: {rows.shape[0]} rows of {rows.shape[1]}, by {ids}", flush=True)
         if ntype in labelled and (accuracy := linear_accuracy(graph, args, ntype, rows)) is not None:
             print(f"test accuracy {accuracy:.4f} of a linear model of the rows of {ntype}", flush=True)
@@ -167,9 +171,9 @@ def main(arguments=None):
     parser.add_argument("--test_share", type=float, default=0.1)
     parser.add_argument("--batch_size_eval", type=int, default=10000,
                         help="nodes of a batch when the rows of all nodes are computed")
-    parser.add_argument("--embeddings", help="a .npy file to write, with a row for each node, in the order of original "
-                        "ids if these are 0 to nodes - 1, else in the order of the graph's ids; for several node types "
-                        "NAME_TYPE.npy")
+    parser.add_argument("--embeddings", help="a file to write, with a row for each node. .parquet or .csv: with the "
+                        "original ids, such as the keys of tables. .npy: in the order of original ids if these are 0 "
+                        "to nodes - 1, else in the order of the graph's ids. For several node types NAME_TYPE.parquet")
     parser.add_argument("--label", default="label", help="the feature with the classes of nodes, for the linear model")
     for flag, why in (("neg_share", "each edge has negatives of its own"),
                       ("remove_edge", "a batch's edges are always excluded")):

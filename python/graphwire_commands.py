@@ -1,11 +1,12 @@
 """The console scripts of the wheel. Each takes its arguments from sys.argv and returns its exit status.
 
     graphwire                          ─▶ the program, in this process's place
+    graphwire import --tables FILE     ─▶ graphwire/_files/database_command.py, which runs the program
     graphwire-launch, -copy, -cluster  ─▶ deploy/launch.py, copy_files.py, cluster.py, which need Python only
     gwke_NAME, dglke_NAME              ─▶ graphwire.kge; without its packages one line says what to install
 
-This module is no part of the package, and imports it for gwke_NAME only. The other commands therefore run without cffi
-and NumPy, and do not wait for their import.
+This module is no part of the package, and imports it for gwke_NAME and for tables only. The other commands therefore
+run without cffi and NumPy, and do not wait for their import.
 """
 
 from __future__ import annotations
@@ -27,8 +28,21 @@ def _find(*places: str) -> Path:
              "program in a checkout: docs/INSTALL.md")
 
 
+def _has_tables(words: list[str]) -> bool:
+    """Whether the words are an import of tables, and no call for help."""
+    return words[:1] == ["import"] and any(word.partition("=")[0] == "--tables" for word in words) and not any(
+        word in ("--help", "-?", "--usage") for word in words)
+
+
 def graphwire() -> int:
-    """Becomes the program."""
+    """Becomes the program; runs an import of tables, which the program does not read."""
+    if _has_tables(sys.argv[1:]):
+        try:
+            from graphwire._files.database_command import main
+        except ImportError as error:
+            print(f"graphwire import: {error}", file=sys.stderr)
+            return 1
+        return main(sys.argv[2:])
     path = _find("graphwire/bin/graphwire", "../build/release/graphwire", "../build/dev/graphwire")
     try:
         os.execv(path, ["graphwire", *sys.argv[1:]])

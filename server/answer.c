@@ -1,6 +1,6 @@
-/* The two-sided calls: catalog, stats (figures.c), sample (answer_sample.c), edges (answer_edges.c) and original ids
- * (answer_ids.c). Each call runs in the thread whose poll group received it, so it must neither wait nor keep the
- * thread's other clients waiting. */
+/* The two-sided calls: catalog, stats (figures.c), sample (answer_sample.c), edges (answer_edges.c), subgraphs
+ * (answer_subgraph.c) and original ids (answer_ids.c). Each call runs in the thread whose poll group received it, so it
+ * must neither wait nor keep the thread's other clients waiting. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,5 +90,7 @@ gw_status gw_server_answer(struct gw_server *server)
 		status = gw_service_handle(server->service, GW_OP_EDGES, gw_server_edges, server);
 	if (status == GW_OK)
 		status = gw_service_handle(server->service, GW_OP_IDS, gw_server_ids, server);
+	if (status == GW_OK)
+		status = gw_service_handle(server->service, GW_OP_SUBGRAPH, gw_server_subgraph, server);
 	return status;
 }

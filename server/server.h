@@ -101,6 +101,9 @@ gw_status gw_server_sample(void *context, const struct gw_call *call, struct gw_
 /* answer_edges.c: the edge request's handler; context: the server. */
 gw_status gw_server_edges(void *context, const struct gw_call *call, struct gw_reply *reply);
 
+/* answer_subgraph.c: the subgraph request's handler; context: the server. */
+gw_status gw_server_subgraph(void *context, const struct gw_call *call, struct gw_reply *reply);
+
 /* answer_ids.c: the id request's handler; context: the server. */
 gw_status gw_server_ids(void *context, const struct gw_call *call, struct gw_reply *reply);
 

@@ -178,7 +178,7 @@ static const struct gw_option table[] = {
 	{"fanout", "ETYPE=N,N,...", "fanouts of one edge type; may be repeated", 1, GW_OPTION_CALL(take_override)},
 	{"replace", NULL, "sample with replacement", 1, GW_OPTION_FLAG(C, plan.replace)},
 	{"time", "NAME", "draw edges by these times, of edges or of their sources: a seed sees those up to its own", 1,
-	 GW_OPTION_TEXT(C, plan.times.time)},
+	 GW_OPTION_TEXT(C, plan.times.time, .once = true)},
 	{"at", "T", "the time of all seeds (default: their own feature --time)", 1, GW_OPTION_CALL(epoch_take_at)},
 	{"times", "FILE.npy", "the time of each seed, in the order of their ids", 1,
 	 GW_OPTION_TEXT(C, plan.times.file)},

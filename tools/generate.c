@@ -106,11 +106,11 @@ static const struct gw_option table[] = {
 	{"weights", NULL, "the same as --weight weight", 0, GW_OPTION_CALL(take_weights)},
 	{"time", "NAME",
 	 "edge feature of this name, int64 from 0 below the number of edges; the lists are sorted by it", 0,
-	 GW_OPTION_CALL(generate_take_time)},
+	 GW_OPTION_CALL(generate_take_time, .once = true)},
 	{"node-time", "NAME",
 	 "node feature of this name, int64 from 0 below the number of nodes; without --time, the lists are sorted by the "
 	 "times of the sources, which are stored for each edge as NAME.source, 8 bytes an edge",
-	 0, GW_OPTION_CALL(generate_take_node_time)},
+	 0, GW_OPTION_CALL(generate_take_node_time, .once = true)},
 	{"undirected", NULL, "every edge in both directions", 0, GW_OPTION_FLAG(A, rmat.undirected)},
 	{"reverse", NULL, "add the edge type rev__E", 0, GW_OPTION_FLAG(A, rmat.reverse)},
 	{"transpose", NULL, "store out-edges too", 0, GW_OPTION_FLAG(A, rmat.transpose)},

@@ -14,6 +14,7 @@
 #include "core/memory/alloc.h"
 #include "tools/edge_scan.h"
 #include "tools/inspect_times.h"
+#include "tools/tables_record.h"
 #include "tools/tools.h"
 
 #define DEEP_EDGES_MAX 50000000u /* without --deep, lists of at most so many edges are read: a second or less */
@@ -35,6 +36,7 @@ struct findings {
 	const struct gw_graph_meta *meta;
 	struct gw_edge_scan *scans; /* NULL: the lists were not read */
 	struct gw_times_seen *times;
+	json_t *tables;  /* that the graph was made of, or NULL */
 	const char *why; /* why the lists were not read */
 };
 
@@ -237,6 +239,7 @@ static void inspect_print_text(const struct findings *findings)
 	printf("%s: %s nodes, %s edges, %u part%s (%s), %s, graph id %016" PRIx64 "\n", meta->graph_name,
 	       gw_text_count(nodes, (double)total_nodes(meta)), gw_text_count(edges, (double)total_edges(meta)),
 	       meta->num_parts, meta->num_parts == 1 ? "" : "s", meta->part_method, GW_FORMAT_NAME, meta->graph_id);
+	gw_tables_record_print(findings->tables);
 	print_types(findings);
 	print_arrays(meta);
 	gw_times_seen_print(findings->times);
@@ -307,6 +310,8 @@ static void inspect_print_json(const struct findings *findings)
 			  "graph_id", id, "part_method", meta->part_method, "nodes", (json_int_t)total_nodes(meta),
 			  "edges", (json_int_t)total_edges(meta), "node_types", ntypes, "edge_types", etypes, "arrays",
 			  arrays_object(meta), "times", gw_times_seen_json(findings->times), "parts", parts);
+	if (findings->tables)
+		json_object_set(root, "tables", findings->tables);
 	json_dumpf(root, stdout, JSON_COMPACT);
 	putchar('\n');
 	json_decref(root);
@@ -328,12 +333,15 @@ int gw_tool_inspect(int argc, char **argv)
 	if (status == GW_OK)
 		status = gw_times_seen_make(meta, &findings.times);
 	if (status == GW_OK)
+		status = gw_tables_record_read(meta, &findings.tables);
+	if (status == GW_OK)
 		status = scan(&findings, &a);
 	if (status == GW_OK && a.json)
 		inspect_print_json(&findings);
 	else if (status == GW_OK)
 		inspect_print_text(&findings);
 	gw_free(findings.scans);
+	json_decref(findings.tables);
 	gw_times_seen_free(findings.times);
 	gw_meta_destroy(meta);
 	return gw_exit_status("graphwire inspect", status);

@@ -147,6 +147,13 @@ static gw_status set_order(struct planning *p, uint32_t etype, const struct gw_t
 	return GW_OK;
 }
 
+/* Whether the schema sorts the lists by this time of the edges: then the caller has chosen it before. */
+static bool is_sorted_by(const struct planning *p, uint32_t etype, const char *stem)
+{
+	const struct gw_edge_type *type = &p->view->meta->etypes[etype];
+	return type->order == GW_ORDER_TIME_SRC && strcmp(type->time_name, stem) == 0;
+}
+
 /* name: "NAME" or "NAME.source". *found is set if the type is sorted by it. */
 static gw_status plan_etype(struct planning *p, uint32_t etype, const char *name, bool typed, bool *found)
 {
@@ -165,7 +172,7 @@ static gw_status plan_etype(struct planning *p, uint32_t etype, const char *name
 	gw_status status = gw_time_name_check(stem);
 	if (status != GW_OK)
 		return status;
-	if (has_edge && has_source && !asked && p->both++ == 0)
+	if (has_edge && has_source && !asked && !is_sorted_by(p, etype, stem) && p->both++ == 0)
 		p->first_both = etype;
 	order.column = order.of_source ? of_source : of_edge;
 	snprintf(order.name, sizeof(order.name), "%s%s", stem, order.of_source ? GW_TIME_SOURCE_TAIL : "");

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 SIZES = {"users": 200_000, "items": 50_000, "events": 2_000_000}
+SCHEMA = {"users": {}, "items": {}, "events": {"user": "users", "item": "items"}}
 SECONDS = 4 * 365 * 86400  # the times of events; whole seconds, which is the unit of kumo-engine's index
 NS = 10**9
 
@@ -39,26 +40,25 @@ def write_tables(folder, sizes):
                                   "time": pa.array(times, pa.timestamp("ns"))}), folder / "events.parquet")
 
 
-def kumo_index(tables, out):
-    """Writes kumo-engine's index, by its own converter of configurations and its own program, without statistics."""
+def kumo_index(schema, tables, out):
+    """Writes kumo-engine's index, by its own converter of configurations and its own program, without statistics.
+    schema: {table: {foreign key: its table}}; tables with foreign keys have times."""
     import diskgraph
 
     def key(name, **more):
         return {"name": name, "dtype": "int", "stype": "ID", **more}
 
-    def table(name, *keys, **more):
+    def table(name, keys):
+        timed = {"time_col": {"name": "time", "dtype": "time", "stype": "timestamp"}} if keys else {}
         return {"table_name": name, "source_table_name": name, "data_source": "local", "pkey": key("id"), "cols": [],
-                "fkeys": list(keys), **more}
+                "fkeys": [key(own, dst_table=to, dst_key="id") for own, to in keys.items()], **timed}
 
-    config = {"name": "relational", "tables": [
-        table("users"), table("items"),
-        table("events", *(key(end, dst_table=f"{end}s", dst_key="id") for end in ("user", "item")),
-              time_col={"name": "time", "dtype": "time", "stype": "timestamp"})]}
+    config = {"name": "relational", "tables": [table(name, keys) for name, keys in schema.items()]}
     source = out.with_suffix(".config")
     source.mkdir(exist_ok=True)
     (source / "diskgraph_config.json").write_text(json.dumps(diskgraph.DiskgraphConfigConverter(
-        config, str(tables), dict.fromkeys(SIZES, "1"),
-        source_paths={name: str(tables / f"{name}.parquet") for name in SIZES}).convert()))
+        config, str(tables), dict.fromkeys(schema, "1"),
+        source_paths={name: str(tables / f"{name}.parquet") for name in schema}).convert()))
     ingest = Path(diskgraph.__file__).parent / "bin/ingest"
     subprocess.run([ingest, "--source", source, "--output", out], check=True, stdout=sys.stderr)
 
@@ -98,7 +98,7 @@ def main(folder, *sizes):
         (folder / "sizes.json").write_text(json.dumps(sizes))
 
     made("the tables", folder / "tables", tables)
-    made("kumo-engine's index", folder / "index", lambda path: kumo_index(folder / "tables", path))
+    made("kumo-engine's index", folder / "index", lambda path: kumo_index(SCHEMA, folder / "tables", path))
     made("from_tables and partition_graph", folder / "parts", lambda path: graphwire_parts(folder / "tables", path))
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# setup.sh DIR [full|pyg|kumo]: makes everything that the comparison needs in DIR. Existing parts are not made again. "pyg"
-# makes what a comparison with PyTorch Geometric needs: its environments and the R-MAT graph. "kumo" makes what one with
-# kumo-engine needs, and that alone makes it.
+# setup.sh DIR [full|pyg|kumo|shop]: makes everything that the comparison needs in DIR. Existing parts are not made again.
+# "pyg" makes what a comparison with PyTorch Geometric needs: its environments and the R-MAT graph. "kumo" makes what one
+# with kumo-engine needs, and "shop" what loading from the shop needs; they alone make it.
 #
 #   DIR/dgl                      virtual environment: dgl 1.1.3 on torch 2.13.0
 #   DIR/pyg                      virtual environment: PyTorch Geometric 2.8.1 on torch 2.13.0, with torch-sparse and torch-scatter
@@ -9,6 +9,8 @@
 #   DIR/pyglib                   the same with pyg-lib, if $PYG_LIB_SOURCE is a folder with its source and submodules
 #   DIR/kumo                     virtual environment: kumo-engine 1.0.0 without torch, which its sampler does not need; only with
 #                                "kumo" (Python 3.11 or newer)
+#   DIR/shop                     virtual environment: PyTorch Geometric 2.8.1 and PyTorch Frame 0.3.0 on torch 2.13.0,
+#                                kumo-engine 1.0.0 and, as DIR/pyglib, pyg-lib; only with "shop"
 #   DIR/gb                       virtual environment: dgl 2.1.0 on torch 2.2.1 for GraphBolt; only with "full" (several GB)
 #   DIR/r20                      R-MAT graph, scale 20 x 16, as indptr.npy and indices.npy
 #   DIR/dgl2                     the same graph in DGL's two METIS parts
@@ -29,6 +31,20 @@ if [ "${2:-}" = kumo ]; then
 		"$dir/kumo/bin/pip" install -q --no-deps kumo-engine==1.0.0
 		"$dir/kumo/bin/python" -c 'from diskgraph import SamplerEngine'
 		touch "$dir/kumo/ready"
+	fi
+	exit 0
+fi
+
+if [ "${2:-}" = shop ]; then
+	if [ ! -e "$dir/shop/ready" ]; then
+		say "PyTorch Geometric 2.8.1, PyTorch Frame 0.3.0 and kumo-engine 1.0.0 into $dir/shop"
+		[ -e "$dir/shop/bin/pip" ] || python3 -m venv "$dir/shop"
+		"$dir/shop/bin/pip" install -q torch==2.13.0 torch_geometric==2.8.1 pyarrow==24.0.0 pandas cffi 'setuptools<80' wheel ninja
+		"$dir/shop/bin/pip" install -q --no-deps pytorch-frame==0.3.0 kumo-engine==1.0.0
+		[ -z "${PYG_LIB_SOURCE:-}" ] || FORCE_CUDA=0 CMAKE_BUILD_PARALLEL_LEVEL=2 "$dir/shop/bin/python" -m pip install -q \
+			--no-deps --no-build-isolation "$PYG_LIB_SOURCE"
+		"$dir/shop/bin/python" -c 'import diskgraph, torch_frame, torch_geometric'
+		touch "$dir/shop/ready"
 	fi
 	exit 0
 fi

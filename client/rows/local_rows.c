@@ -3,8 +3,8 @@
  *   id -> bounds -> owner (book) -> address -> [prefetch -> AHEAD rows later] -> copy
  *
  * Rows are prefetched, because the processor by itself looks ahead only some twenty rows, fewer than the memory serves
- * at once. Narrow rows are prefetched and copied in blocks, each as one word. Each width, with one part or several, has
- * a loop of its own.
+ * at once: narrow rows further ahead than wide ones. Each width, with rows of one part or of several, has a loop of its
+ * own, in which a narrow row is copied as one word.
  */
 #include "client/rows/local_rows.h"
 
@@ -12,10 +12,11 @@
 #include "core/graph/book.h"
 #include "transport/copy.h"
 
-#define BLOCK 64u /* narrow rows that are prefetched at once */
-#define RING  16u /* addresses of rows that are prefetched; more than GW_COPY_AHEAD */
+#define RING         64u /* addresses of rows that are prefetched */
+#define NARROW_BYTES 16u
+#define NARROW_AHEAD 63u
 
-static_assert(RING > GW_COPY_AHEAD, "a row's address must stay until the row is copied");
+static_assert(RING > GW_COPY_AHEAD && RING > NARROW_AHEAD, "a row's address must stay until the row is copied");
 
 /* NULL: the rows cannot be addressed, or exceed their region. */
 static const uint8_t *part_rows(struct gw_engine *engine, const struct gw_rows *rows, uint32_t part)
@@ -52,15 +53,30 @@ uint32_t gw_local_rows_find(struct gw_engine *engine, const struct gw_rows *rows
 	return found;
 }
 
-uint64_t gw_local_rows_divide(const struct gw_local_rows *local, const int64_t *ids, uint64_t first, uint64_t end,
-			      struct gw_divided_rows *to)
+/* The part of all rows that this process can address; the number of parts if they are of several. */
+static uint32_t only_part(const struct gw_local_rows *local)
+{
+	uint32_t found = 0, part = local->parts;
+	for (uint32_t p = 0; p < local->parts; p++) {
+		found += local->origins[p] != 0;
+		part = local->origins[p] ? p : part;
+	}
+	return found == 1 ? part : local->parts;
+}
+
+/* part: of all rows that are here, if they are not of several. */
+static inline __attribute__((always_inline)) uint64_t divide(const struct gw_local_rows *local, uint32_t part,
+							     const int64_t *ids, uint64_t first, uint64_t end,
+							     struct gw_divided_rows *to, bool several)
 {
 	const struct gw_local_rows in = *local; /* the lists may be any memory: it would be read again for each row */
 	const uint64_t count = in.starts[in.parts];
+	const uint64_t start = several ? 0 : in.starts[part], length = several ? 0 : in.starts[part + 1] - start;
 	uint32_t *here = to->here + to->here_count, *elsewhere = to->elsewhere + to->elsewhere_count;
 	uint64_t i = first;
 	for (; i < end && (uint64_t)ids[i] < count; i++) {
-		bool is_here = in.origins[gw_book_owner(in.starts, in.parts, (uint64_t)ids[i])] != 0;
+		const uint64_t id = (uint64_t)ids[i];
+		bool is_here = several ? in.origins[gw_book_owner(in.starts, in.parts, id)] != 0 : id - start < length;
 		*here = *elsewhere = (uint32_t)i;
 		here += is_here;
 		elsewhere += !is_here;
@@ -70,6 +86,14 @@ uint64_t gw_local_rows_divide(const struct gw_local_rows *local, const int64_t *
 	return i;
 }
 
+uint64_t gw_local_rows_divide(const struct gw_local_rows *local, const int64_t *ids, uint64_t first, uint64_t end,
+			      struct gw_divided_rows *to)
+{
+	const uint32_t part = only_part(local);
+	return part == local->parts ? divide(local, part, ids, first, end, to, true)
+				    : divide(local, part, ids, first, end, to, false);
+}
+
 static inline __attribute__((always_inline)) const uint8_t *row_address(const struct gw_local_rows *local, uint64_t id,
 									bool several)
 {
@@ -77,45 +101,26 @@ static inline __attribute__((always_inline)) const uint8_t *row_address(const st
 	return (const uint8_t *)(local->origins[part] + id * local->step);
 }
 
-static inline __attribute__((always_inline)) uint64_t copy_narrow(const struct gw_local_rows *local, const int64_t *ids,
-								  const uint32_t *list, uint64_t n, uint8_t *out,
-								  uint32_t bytes, bool several)
+static inline __attribute__((always_inline)) uint64_t copy_width(const struct gw_local_rows *local, const int64_t *ids,
+								 const uint32_t *list, uint64_t n, uint8_t *out,
+								 uint64_t bytes, bool several)
 {
 	const struct gw_local_rows in = *local; /* out may be any memory: it would be read again for each row */
-	const uint64_t count = in.starts[in.parts];
-	const uint8_t *rows[BLOCK];
-	for (uint64_t first = 0, looked = 0; first < n; first = looked) {
-		for (; looked < n && looked < first + BLOCK; looked++) {
-			uint64_t id = (uint64_t)ids[list ? list[looked] : looked];
-			if (id >= count) {
-				n = looked;
-				break;
-			}
-			rows[looked - first] = row_address(&in, id, several);
-			__builtin_prefetch(rows[looked - first]);
-		}
-		for (uint64_t i = first; i < looked; i++)
-			memcpy(out + (list ? list[i] : i) * bytes, rows[i - first], bytes);
-	}
-	return n;
-}
-
-static inline __attribute__((always_inline)) uint64_t copy_wide(const struct gw_local_rows *local, const int64_t *ids,
-								const uint32_t *list, uint64_t n, uint8_t *out,
-								uint64_t bytes, bool several)
-{
-	const uint64_t count = local->starts[local->parts];
+	const uint64_t count = in.starts[in.parts], ahead = bytes <= NARROW_BYTES ? NARROW_AHEAD : GW_COPY_AHEAD;
 	const uint8_t *ring[RING];
 	uint64_t looked = 0;
 	for (uint64_t i = 0; i < n; i++) {
-		for (; looked < n && looked <= i + GW_COPY_AHEAD; looked++) {
+		for (; looked < n && looked <= i + ahead; looked++) {
 			uint64_t id = (uint64_t)ids[list ? list[looked] : looked];
 			if (id >= count) {
 				n = looked;
 				break;
 			}
-			ring[looked % RING] = row_address(local, id, several);
-			gw_prefetch_range(ring[looked % RING], (uint32_t)bytes);
+			const uint8_t *row = ring[looked % RING] = row_address(&in, id, several);
+			if (bytes <= NARROW_BYTES)
+				__builtin_prefetch(row);
+			else
+				gw_prefetch_range(row, (uint32_t)bytes);
 		}
 		if (i < n)
 			memcpy(out + (list ? list[i] : i) * bytes, ring[i % RING], bytes);
@@ -130,34 +135,45 @@ static inline __attribute__((always_inline)) uint64_t copy_rows(const struct gw_
 {
 	switch (local->row_bytes) {
 	case 1:
-		return copy_narrow(local, ids, list, n, out, 1, several);
+		return copy_width(local, ids, list, n, out, 1, several);
 	case 2:
-		return copy_narrow(local, ids, list, n, out, 2, several);
+		return copy_width(local, ids, list, n, out, 2, several);
 	case 4:
-		return copy_narrow(local, ids, list, n, out, 4, several);
+		return copy_width(local, ids, list, n, out, 4, several);
 	case 8:
-		return copy_narrow(local, ids, list, n, out, 8, several);
+		return copy_width(local, ids, list, n, out, 8, several);
 	case 16:
-		return copy_narrow(local, ids, list, n, out, 16, several);
+		return copy_width(local, ids, list, n, out, 16, several);
 	case 32:
-		return copy_wide(local, ids, list, n, out, 32, several);
+		return copy_width(local, ids, list, n, out, 32, several);
 	case 64:
-		return copy_wide(local, ids, list, n, out, 64, several);
+		return copy_width(local, ids, list, n, out, 64, several);
 	case 128:
-		return copy_wide(local, ids, list, n, out, 128, several);
+		return copy_width(local, ids, list, n, out, 128, several);
 	default:
-		return copy_wide(local, ids, list, n, out, local->row_bytes, several);
+		return copy_width(local, ids, list, n, out, local->row_bytes, several);
 	}
+}
+
+/* Rows of one part need no search for their owner. */
+static inline __attribute__((always_inline)) uint64_t copy_all(const struct gw_local_rows *local, const int64_t *ids,
+							       const uint32_t *list, uint64_t n, uint8_t *out)
+{
+	const uint32_t part = only_part(local);
+	if (part == local->parts)
+		return copy_rows(local, ids, list, n, out, true);
+	struct gw_local_rows one = *local;
+	one.origins = &local->origins[part];
+	return copy_rows(&one, ids, list, n, out, false);
 }
 
 uint64_t gw_local_rows_copy(const struct gw_local_rows *local, const int64_t *ids, uint64_t n, uint8_t *out)
 {
-	return local->parts == 1 ? copy_rows(local, ids, NULL, n, out, false)
-				 : copy_rows(local, ids, NULL, n, out, true);
+	return copy_all(local, ids, NULL, n, out);
 }
 
 uint64_t gw_local_rows_copy_listed(const struct gw_local_rows *local, const int64_t *ids, const uint32_t *list,
 				   uint64_t n, uint8_t *out)
 {
-	return copy_rows(local, ids, list, n, out, true);
+	return copy_all(local, ids, list, n, out);
 }

@@ -168,6 +168,9 @@ static error_t options_parse_key(int key, char *text, struct argp_state *state)
 		struct row *row = &parse->rows[i];
 		if (!row->option->name || key != parse->argp[i].key)
 			continue;
+		if (row->seen && row->option->to.once)
+			argp_error(state, "--%s: \"%s\": one %s is enough", row->option->name, text,
+				   row->option->value);
 		row->seen = true;
 		if (take_value(&row->option->to, row->input, text))
 			argp_error(state, "--%s: %s", row->option->name, gw_last_error());

@@ -33,7 +33,7 @@ enum gw_option_kind {
 };
 
 /* Where a value goes: a field of the command's struct. The macros below fill it; a field of another type does not
- * compile. Their further arguments set other members: .missing, .letter. */
+ * compile. Their further arguments set other members: .missing, .letter, .once. */
 struct gw_option_target {
 	enum gw_option_kind kind;
 	size_t offset;     /* offset of the field in the command's struct */
@@ -43,6 +43,7 @@ struct gw_option_target {
 	gw_status (*take)(void *input, char *text);
 	const char *missing; /* not NULL: the option is required, and this text ends the error if it is missing */
 	int letter;          /* a short form, or 0 */
+	bool once;           /* it is an error to give the option twice */
 };
 
 typedef const char *gw_option_text; /* a typedef, because clang-format takes the * below for a product */
@@ -132,8 +133,8 @@ struct gw_options {
 };
 
 /* Parses a command line into the command's struct. Returns only on success. An error prints one line to stderr and ends
- * the process with status 2; --help and --usage end it with 0. If an option is given twice, the last one counts. Call
- * it before the program has threads. */
+ * the process with status 2; --help and --usage end it with 0. If an option is given twice, the last one counts, unless
+ * its row says .once: rows of names do that other commands add up. Call it before the program has threads. */
 void gw_options_parse(const struct gw_options *options, int argc, char **argv, void *input);
 
 /* The exit status of a command that has run: 0, or 1 after it prints its error in one line to stderr. */

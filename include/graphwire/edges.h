@@ -4,6 +4,7 @@
  *   edge ids -> ends           gw_find_edges
  *   pairs    -> edge ids       gw_edge_ids, gw_has_edges
  *   nodes    -> their edges    gw_degrees, gw_out_degrees, gw_neighbours
+ *   nodes    -> the edges among them    gw_subgraph
  *
  * Each call blocks. Its _start form runs in the background, as gw_gather_start does: inputs and outputs belong to the
  * library until gw_wait or gw_cancel has ended the ticket. Ids may be in any order and may repeat; n = 0 is allowed.
@@ -31,7 +32,7 @@ enum gw_direction { GW_IN, GW_OUT };
 struct gw_edge_list {
 	uint64_t question_count, edge_count;
 	const uint64_t *offsets;             /* [question_count + 1]: the first is 0; never descending */
-	const int64_t *src, *dst, *edge_ids; /* [edge_count]: global ids */
+	const int64_t *src, *dst, *edge_ids; /* [edge_count]: global ids; of gw_subgraph, src and dst are rows */
 };
 
 /* Frees a list; NULL is allowed. The caller owns lists, which outlive the client. */
@@ -126,6 +127,40 @@ GW_API gw_status gw_neighbours(struct gw_client *client, const struct gw_neighbo
 GW_API gw_status gw_neighbours_start(struct gw_client *client, const struct gw_neighbours_spec *spec, uint64_t seed,
 				     uint64_t stream, const int64_t *ids, uint64_t n, struct gw_edge_list **out,
 				     struct gw_ticket **ticket);
+
+/* Nodes of one type, in groups or not. */
+struct gw_subgraph_nodes {
+	uint64_t count;
+	const int64_t *ids;
+	const uint32_t *groups; /* [count]: any numbers; NULL: all nodes are in one group */
+};
+
+struct gw_held_out;
+
+/* Which edges gw_subgraph finds. Zero-initialize, then set the fields that you use. */
+struct gw_subgraph_spec {
+	uint32_t etype;
+	struct gw_subgraph_nodes src, dst; /* both with groups, or none. They may be the same list */
+	struct gw_held_out *held_out;      /* edges that are left out; NULL: none */
+};
+
+/* Finds all edges of a type from nodes of one list to nodes of another: the induced subgraph. With groups, it finds
+ * only edges between nodes of the same group.
+ *
+ * Question i is the node dst.ids[i], and its edges are in their stored order; src and dst of the list are rows of
+ * spec->src and spec->dst, not ids. Parallel edges and loops are all found, edges of weight 0 too. If an id repeats in
+ * a group, each of its rows in dst has its edges, and the first of its rows in src is the source.
+ *
+ * The client asks the owners of the destinations. An owner gets 4 bytes for each of its destinations, and 4 for each
+ * source of their groups, or 8 if the type has 2^32 nodes. Its answer has 16 bytes for each edge at most, usually 4 to
+ * 8, and 8 bytes more for each 2^18 destinations or sources. Lists in memory are walked at once. GW_INVALID: one of the
+ * lists alone has groups, or held_out is of another graph. GW_LIMIT: 2^32 or more nodes in a list, or edges in the
+ * answer. */
+GW_API gw_status gw_subgraph(struct gw_client *client, const struct gw_subgraph_spec *spec, struct gw_edge_list **out);
+/* Starts gw_subgraph in the background. out must stay valid as for gw_edge_ids_start. The call copies the spec, but not
+ * its lists. */
+GW_API gw_status gw_subgraph_start(struct gw_client *client, const struct gw_subgraph_spec *spec,
+				   struct gw_edge_list **out, struct gw_ticket **ticket);
 
 /* --- Seeds. --- */
 

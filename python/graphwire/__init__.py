@@ -24,6 +24,8 @@ from graphwire._base.native import (
     lib,
     text,
 )
+from graphwire._files.database import Database, from_database
+from graphwire._files.descriptions import ForeignKey, Table
 from graphwire._files.partition import partition_graph
 from graphwire._files.tables import Tables, from_tables
 from graphwire._graph.edge_ids import EdgeIds
@@ -43,6 +45,7 @@ __version__ = text(lib.package_version())
 __all__ = [
     "Batch",
     "Block",
+    "Database",
     "DeadlineError",
     "EdgeIds",
     "EdgeList",
@@ -50,6 +53,7 @@ __all__ = [
     "Edges",
     "Embedding",
     "Feature",
+    "ForeignKey",
     "Graph",
     "GraphwireError",
     "HeldOut",
@@ -59,10 +63,12 @@ __all__ = [
     "OutOfRangeError",
     "PeerError",
     "ResourceError",
+    "Table",
     "Tables",
     "Tensor",
     "chunks",
     "datasets",
+    "from_database",
     "from_tables",
     "nn",
     "open",

@@ -169,9 +169,8 @@ gw_status gw_blocks_begin_lists(struct gw_blocks *blocks, struct gw_relabel *rel
 	blocks->seed = seed;
 	blocks->stream = stream;
 	blocks->grouped = groups != NULL;
-	gw_relabel_clear(relabel);
-	if (groups)
-		status = gw_relabel_begin_groups(relabel, last_group(lists, list_count, groups));
+	status = groups ? gw_relabel_begin_groups(relabel, last_group(lists, list_count, groups))
+			: gw_relabel_begin(relabel);
 	for (uint32_t i = 0; i < list_count && status == GW_OK; i++)
 		status = number_seeds(blocks, &lists[i], groups);
 	if (status == GW_OK)

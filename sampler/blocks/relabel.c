@@ -30,12 +30,6 @@ gw_status gw_relabel_create(const struct gw_graph_meta *meta, uint64_t dense_byt
 	relabel->meta = meta;
 	relabel->id_count = ids;
 	relabel->dense = ids <= dense_bytes_max / sizeof(uint64_t);
-	gw_status status = relabel->dense ? gw_dense_map_create(ids, &relabel->dense_map)
-					  : gw_hash_map_create(FIRST_NODES, &relabel->hash_map);
-	if (status != GW_OK) {
-		gw_free(relabel);
-		return gw_context(status, "maps for relabelling");
-	}
 	*out = relabel;
 	return GW_OK;
 }
@@ -44,18 +38,31 @@ void gw_relabel_destroy(struct gw_relabel *relabel)
 {
 	if (!relabel)
 		return;
-	if (relabel->dense)
-		gw_dense_map_destroy(&relabel->dense_map);
+	gw_dense_map_destroy(&relabel->dense_map);
 	gw_hash_map_destroy(&relabel->hash_map);
 	gw_free(relabel);
 }
 
-void gw_relabel_clear(struct gw_relabel *relabel)
+static gw_status begin_dense(struct gw_relabel *relabel)
 {
-	if (relabel->dense)
-		gw_dense_map_clear(&relabel->dense_map);
-	if (relabel->hash_map.slots)
-		gw_hash_map_clear(&relabel->hash_map);
+	if (!relabel->dense_map.arena)
+		return gw_dense_map_create(relabel->id_count, &relabel->dense_map);
+	gw_dense_map_clear(&relabel->dense_map);
+	return GW_OK;
+}
+
+static gw_status begin_by_hash(struct gw_relabel *relabel)
+{
+	if (!relabel->hash_map.slots)
+		return gw_hash_map_create(FIRST_NODES, &relabel->hash_map);
+	gw_hash_map_clear(&relabel->hash_map);
+	return GW_OK;
+}
+
+gw_status gw_relabel_begin(struct gw_relabel *relabel)
+{
+	gw_status status = relabel->dense ? begin_dense(relabel) : begin_by_hash(relabel);
+	return status == GW_OK ? GW_OK : gw_context(status, "maps for relabelling");
 }
 
 gw_status gw_relabel_begin_groups(struct gw_relabel *relabel, uint32_t last)
@@ -64,7 +71,8 @@ gw_status gw_relabel_begin_groups(struct gw_relabel *relabel, uint32_t last)
 	if (__builtin_mul_overflow((uint64_t)last + 1, relabel->id_count, &pairs))
 		return gw_fail(GW_LIMIT, "group %u of a graph of %llu nodes: groups * nodes must be below 2^64", last,
 			       (unsigned long long)relabel->id_count);
-	return relabel->hash_map.slots ? GW_OK : gw_hash_map_create(FIRST_NODES, &relabel->hash_map);
+	gw_status status = begin_by_hash(relabel);
+	return status == GW_OK ? GW_OK : gw_context(status, "maps for relabelling");
 }
 
 static gw_status no_node(const struct gw_node_list *nodes, uint64_t id)

@@ -24,6 +24,7 @@ struct gw_relabel {
 	const struct gw_graph_meta *meta;
 	bool dense;
 	uint64_t id_count; /* over all node types */
+	/* each is made for the first batch that needs it */
 	struct gw_dense_map dense_map;
 	struct gw_hash_map hash_map; /* if not dense, and for batches in groups */
 };
@@ -33,8 +34,12 @@ struct gw_relabel {
 gw_status gw_relabel_create(const struct gw_graph_meta *meta, uint64_t dense_bytes_max, struct gw_relabel **out);
 void gw_relabel_destroy(struct gw_relabel *relabel);
 
-/* Removes all nodes. */
-void gw_relabel_clear(struct gw_relabel *relabel);
+/* Begins a batch without nodes. GW_NO_MEMORY. */
+gw_status gw_relabel_begin(struct gw_relabel *relabel);
+
+/* The same for a batch in groups; last: the greatest group. Also GW_LIMIT: (last + 1) * nodes of the graph exceeds 64
+ * bits. */
+gw_status gw_relabel_begin_groups(struct gw_relabel *relabel, uint32_t last);
 
 /* The source of the nodes to number. */
 struct gw_relabel_source {
@@ -48,12 +53,8 @@ struct gw_relabel_source {
 };
 
 /* Writes the numbers of n nodes, as int64 or int32, and appends new nodes to the list. GW_RANGE names an id that the
- * type does not have; GW_LIMIT: a number does not fit; GW_NO_MEMORY. After an error the map must be cleared. */
+ * type does not have; GW_LIMIT: a number does not fit; GW_NO_MEMORY. After an error a batch must begin. */
 gw_status gw_relabel_run(struct gw_relabel *relabel, struct gw_node_list *nodes, struct gw_relabel_source source,
 			 uint64_t n, void *numbers, bool wide);
-
-/* Begins a batch in groups, after gw_relabel_clear; last: the greatest group. GW_LIMIT: (last + 1) * nodes of the graph
- * exceeds 64 bits; GW_NO_MEMORY. */
-gw_status gw_relabel_begin_groups(struct gw_relabel *relabel, uint32_t last);
 
 #endif

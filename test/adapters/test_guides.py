@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -32,7 +33,7 @@ def run_blocks(text, folder):
 @pytest.mark.slow
 def test_pyg(tmp_path):
     count, text = run_blocks((TOP / "docs/PYG.md").read_text(), tmp_path)
-    assert count == 11 and text.count("y=[") == 4 and "torch.Size([100])" in text
+    assert count == 12 and text.count("y=[") == 4 and "torch.Size([100])" in text
 
 
 def commands_of_dgl_guide():
@@ -70,22 +71,25 @@ def test_all_commands_of_the_guide_are_typed():
 
 @pytest.mark.slow
 def test_a_script_of_the_guide_runs(scripts, two_parts, tmp_path):
-    """Standalone, and launched on two hosts that are this machine."""
+    """Standalone, and launched on two hosts that are this machine. Accuracy is evaluated over the servers."""
     shutil.copytree(two_parts, tmp_path / "data")
     (tmp_path / "code").mkdir()
     shutil.copy(scripts / "train_dist.py", tmp_path / "code")
     shutil.copy(scripts / "train_dist.py", tmp_path)
     (tmp_path / "ip_config.txt").write_text("127.0.0.1 30050\n127.0.0.1 30051\n")
-    options = "--num_epochs 1 --batch_size 100 --log_every 1 --close_profiler"
-    text = typed(tmp_path, "python3 -m graphwire.dgl train_dist.py", f"--num_workers 0 {options}",
+    text = typed(tmp_path, "python3 -m graphwire.dgl train_dist.py",
+                 "--num_workers 0 --num_epochs 1 --batch_size 100 --log_every 1 --close_profiler",
                  ("data/g.json", "data/communities.json"))
     assert "train: 300 (local" in text and text.count("parent ends") == 1
     text = typed(tmp_path, "deploy/launch.py",
                  f"--workspace {tmp_path} --num_trainers 1 --num_samplers 1 --num_servers 1 --part_config "
                  f"data/communities.json --ip_config ip_config.txt --scheduler local --program {PROGRAM}",
-                 f"--num_workers 1 {options}", ("deploy/launch.py", f"{sys.executable} {TOP}/deploy/launch.py"),
+                 "--num_workers 1 --num_epochs 10 --batch_size 50 --eval_every 10 --lr 0.01 --close_profiler",
+                 ("deploy/launch.py", f"{sys.executable} {TOP}/deploy/launch.py"),
                  ("--graph_name g ", "--graph_name communities "))
     assert text.count("train: 150 (local") == 2 and text.count("parent ends") == 2
+    found = [float(accuracy) for accuracy in re.findall(r"Test Acc ([0-9.]+)", text)]
+    assert len(found) == 2 and min(found) > 0.6, text
 
 
 @pytest.mark.slow
@@ -138,7 +142,7 @@ def test_dgl_names():
             assert word != "missing", name
 
 
-# The named arguments of functions, classes and methods that argv names, with their defaults. null: no default.
+# {name: {name or name.method: named arguments}} of the functions and classes that argv names. null: no default.
 ARGUMENTS = """
 import importlib, inspect, json, sys
 
@@ -152,10 +156,10 @@ for name in sys.argv[2:]:
     value = dgl
     for word in name.split("."):
         value = getattr(value, word)
-    found[name] = arguments(value)
+    found[name] = {name: arguments(value)}
     for method, call in inspect.getmembers(value, inspect.isfunction) if isinstance(value, type) else ():
         if not method.startswith("_") or method == "__call__":
-            found[f"{name}.{method}"] = arguments(call)
+            found[name][f"{name}.{method}"] = arguments(call)
 print(json.dumps(found))
 """
 
@@ -173,11 +177,18 @@ def test_the_backend_is_set_before_dgl_is_imported(tmp_path):
         assert done.stdout.split() == [backend]
 
 
+@functools.cache
+def arguments_in(module):
+    names = [name for name, word in names_of_dgl_guide().items() if word != "missing"]
+    return json.loads(subprocess.run([sys.executable, "-c", ARGUMENTS, module, *names], capture_output=True, text=True,
+                                     check=True).stdout.splitlines()[-1])
+
+
 def arguments_of(word):
-    """[DGL's, Graphwire's] {name: [(argument, default)]} of the names that the table gives this word."""
+    """[DGL's, Graphwire's] {name: [(argument, default)]} of the names that the table gives this word, and of their
+    methods."""
     names = [name for name, other in names_of_dgl_guide().items() if other == word]
-    return [json.loads(subprocess.run([sys.executable, "-c", ARGUMENTS, module, *names], capture_output=True,
-                                      text=True, check=True).stdout.splitlines()[-1])
+    return [{name: words for one in names for name, words in arguments_in(module)[one].items()}
             for module in ("dgl", "graphwire.dgl")]
 
 

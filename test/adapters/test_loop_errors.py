@@ -27,6 +27,7 @@ from graphwire.pyg import (
 )
 from torch_geometric.data import Data, HeteroData
 
+of_pyg = pytest.mark.slow  # once: these tests do not use dgl
 SEEDS, BATCH = 90, 9
 STEPS = SEEDS // BATCH
 
@@ -147,6 +148,7 @@ def whole_epoch(make):
     return [content(batch) for batch in batches], [ids_of(batch) for batch in batches]
 
 
+@of_pyg
 @pytest.mark.parametrize("where", ["transform", "transform_sampler_output"])
 @pytest.mark.parametrize("name", NAMES)
 def test_bad_batches_are_skipped_as_in_torch(data, typed, graph, name, where):
@@ -172,6 +174,7 @@ KEPT = [lambda: graphwire.PeerError("GW_PEER_LOST", "lost"), lambda: graphwire.D
         KeyboardInterrupt]
 
 
+@of_pyg
 @pytest.mark.parametrize("where", ["transform", "transform_sampler_output"])
 @pytest.mark.parametrize("name", NAMES)
 def test_batches_of_lost_servers_come_again(data, typed, graph, name, where):
@@ -185,6 +188,7 @@ def test_batches_of_lost_servers_come_again(data, typed, graph, name, where):
     assert {type(error) for error in errors.values()} == {kind for _, kind in raised}
 
 
+@of_pyg
 @pytest.mark.parametrize("name", OVER_GRAPHS)
 def test_a_loop_that_cannot_go_on_says_so(data, typed, folder, name):
     """The same error at each call, and no StopIteration."""
@@ -211,6 +215,7 @@ class Dies(torch.utils.data.Sampler):
         return SEEDS
 
 
+@of_pyg
 @pytest.mark.parametrize("name", ["Data", "links", "NodeLoader"])
 def test_a_sampler_that_ends_with_an_error(data, typed, graph, name):
     ids, pair = torch.arange(SEEDS), stores(graph, ["x"])
@@ -230,6 +235,7 @@ def test_a_sampler_that_ends_with_an_error(data, typed, graph, name):
     assert (given, lost) == (4, 16)
 
 
+@of_pyg
 def test_a_state_counts_skipped_batches(graph):
     def made(errors):
         return NeighborLoader(graph, [2], torch.arange(SEEDS), batch_size=BATCH, transform=Fails(errors))
@@ -262,6 +268,7 @@ def tried(make):
             return make()
 
 
+@of_pyg
 @pytest.mark.parametrize("name", [*OVER_GRAPHS, WITH_WORKERS[0]])
 @pytest.mark.parametrize("how", ["lost", "silent"])
 def test_a_server_that_returns_costs_no_batch(data, typed, graph, folder, tmp_path, monkeypatch, name, how):

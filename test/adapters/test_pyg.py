@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import copy
 import functools
+import gc
+import multiprocessing
 import pickle
 import warnings
+from multiprocessing.process import BaseProcess
 
 import graphwire
 import numpy as np
@@ -478,6 +481,23 @@ def test_loops_over_one_loader_are_independent(graph):
             halves = list(zip(*[(one.input_id, two.input_id) for one, two in zip(loader, loader)]))
             assert [sorted(torch.cat(half).tolist()) for half in halves] == [nodes.tolist()] * 2
             assert len(list(loader)) == len(loader) == 4
+
+
+@pytest.mark.parametrize("named", [{"persistent_workers": True}, {}])
+def test_garbage_collection_ends_workers(graph, named, monkeypatch):
+    """It sends them their end, and does not wait in vain and then kill them."""
+    monkeypatch.setattr(torch.utils.data._utils, "MP_STATUS_CHECK_INTERVAL", 60)  # seconds that it waits for each
+    monkeypatch.setattr(BaseProcess, "terminate", lambda worker: (killed.append(worker), worker.kill()))
+    data, sampler, killed = stores(graph, "features"), NeighborSampler(graph, [2]), []
+    before = multiprocessing.active_children()
+    loader = graphwire.pyg.NodeLoader(data, sampler, torch.arange(200), batch_size=50, num_workers=2, **named)
+    loop = iter(loader)
+    next(loop)
+    workers = [worker for worker in multiprocessing.active_children() if worker not in before]
+    loop.me = loop  # as the traceback of an error that the loop has raised
+    del loader, loop
+    gc.collect()
+    assert [worker.exitcode for worker in workers] == [0, 0] and not killed
 
 
 def rank_of_pyg(graph, rank, join):

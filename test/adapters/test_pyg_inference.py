@@ -11,7 +11,7 @@ import pytest
 import torch
 from conftest import Servers
 from graphwire._base import arrays as _arrays
-from graphwire.pyg import LinkNeighborLoader, NeighborLoader, from_pyg, stores
+from graphwire.pyg import LinkNeighborLoader, NeighborLoader, from_pyg, served, stores
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.nn import GAT, GCN, GIN, GraphSAGE
 
@@ -140,7 +140,10 @@ def test_names_are_those_of_the_data(graph):
             (lambda: data.z, AttributeError, "no 'z'; it has half"),
             (lambda: data["z"], KeyError, "no 'z'; it has half"),
             (lambda: setattr(data, "x", 1), AttributeError, "does not change"),
-            (lambda: delattr(data, "x"), AttributeError, "does not change"),
+            (lambda: setattr(data, "x", torch.zeros(NODES - 1)), AttributeError, "does not change"),
+            (lambda: setattr(data, "num_nodes", NODES + 1), AttributeError, "does not change"),
+            (lambda: delattr(data, "z"), AttributeError, "does not change"),
+            (lambda: delattr(served(graph), "x"), AttributeError, "does not change"),
             (lambda: data.x.relu(), AttributeError, r"x\[ids\] fetches rows"),
             (lambda: data.y == 1, TypeError, r"y\[ids\]"),
             (lambda: iter(data.x), TypeError, "iterable"),
@@ -149,6 +152,24 @@ def test_names_are_those_of_the_data(graph):
         with pytest.raises(error, match=text):
             call()
     assert not hasattr(data, "edge_index") and not hasattr(data, "z")
+
+
+def test_the_data_of_a_loader_loses_and_gets_attributes(graph):
+    """As in PyG's script for Reddit: batches have what is left, and rows of tensors of the process. Another loader over
+    the graph has everything."""
+    loader, other = NeighborLoader(graph, [2], batch_size=50), NeighborLoader(graph, [2], batch_size=50)
+    next(iter(loader))
+    del loader.data.x, loader.data.edge_attr
+    loader.data.num_nodes, loader.data.own, loader.data.y = NODES, torch.arange(NODES) * 2, torch.rand(NODES, 3)
+    assert "x" not in loader.data and torch.equal(loader.data.own, torch.arange(NODES) * 2)
+    again = pickle.loads(pickle.dumps(loader))
+    del loader.data.own
+    for batch in again:
+        assert not {"x", "edge_attr"} & set(batch.keys()) and torch.equal(batch.own, 2 * batch.n_id)
+        assert torch.equal(batch.y, again.data.y[batch.n_id]) and torch.equal(batch.half, DATA.half[batch.n_id])
+    assert {"own", "x"}.isdisjoint(next(iter(loader)).keys())
+    for batch in other:
+        assert torch.equal(batch.x, DATA.x[batch.n_id]) and torch.equal(batch.y, DATA.y[batch.n_id])
 
 
 def test_data_of_types():
@@ -169,7 +190,15 @@ def test_data_of_types():
             assert data[ntype].num_features == typed[ntype].num_features
         for key in (("a", "to", "b"), ("a", "b"), "a:to:b"):
             assert torch.equal(data[key].edge_attr[[5, 2]], typed["a", "to", "b"].edge_attr[[5, 2]])
+        loader = NeighborLoader(graph, [2], "a")
+        del loader.data["a"].x, loader.data["a", "b"].edge_attr
+        loader.data["b"].own = torch.arange(30) * 2
+        for batch in loader:
+            assert set(batch["a"].keys()) >= {"y"} and "x" not in batch["a"] and "x" in batch["b"]
+            assert torch.equal(batch["b"].own, 2 * batch["b"].n_id) and "edge_attr" not in batch["a", "to", "b"]
         for call, error, text in (
+                (lambda: delattr(data, "x"), AttributeError, "does not change"),
+                (lambda: setattr(data, "own", torch.arange(50)), AttributeError, "does not change"),
                 (lambda: data.x, AttributeError, r"x of which type\? data\['a'\].x"),
                 (lambda: data["a"].z, AttributeError, "a has no 'z'; it has "),
                 (lambda: data["c"], KeyError, "no 'c'"),

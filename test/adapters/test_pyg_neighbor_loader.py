@@ -26,20 +26,20 @@ from torch_geometric.sampler import NegativeSampling
 
 pytestmark = pytest.mark.slow  # once: these tests do not use dgl
 TOP = Path(__file__).resolve().parents[2]
-SAME, NOTHING, REFUSED = "the same", "no effect", "refused"
-# Every argument, and a value for those that have no effect or are refused.
+SAME, NOTHING = "the same", "no effect"
+# Every argument, and a value for those that have no effect.
 TABLE = {
     "data": SAME, "num_neighbors": SAME, "input_nodes": SAME, "edge_label_index": SAME, "edge_label": SAME,
     "replace": SAME, "neg_sampling": SAME, "neg_sampling_ratio": SAME, "weight_attr": "other law", "transform": SAME,
     "transform_sampler_output": SAME, "filter_per_worker": SAME, "neighbor_sampler": "other law", "custom_cls": SAME,
     "input_id": SAME, "batch_size": SAME, "shuffle": SAME, "sampler": SAME, "batch_sampler": SAME, "drop_last": SAME,
     "generator": SAME, "collate_fn": SAME, "dataset": SAME, "pin_memory": SAME, "pin_memory_device": SAME,
-    "subgraph_type": ("other law", "induced"), "num_workers": (NOTHING, 2), "persistent_workers": (NOTHING, True),
+    "subgraph_type": "other law", "num_workers": (NOTHING, 2), "persistent_workers": (NOTHING, True),
     "prefetch_factor": (NOTHING, 3), "worker_init_fn": (NOTHING, print), "multiprocessing_context": (NOTHING, "spawn"),
     "timeout": (NOTHING, 5), "in_order": (NOTHING, False), "is_sorted": (NOTHING, True),
     "share_memory": (NOTHING, True),
     "disjoint": SAME, "temporal_strategy": SAME, "time_attr": "other law", "input_time": SAME, "edge_label_time": SAME,
-    "directed": (REFUSED, False)}
+    "directed": SAME}
 LOADERS = {NeighborLoader: pyg.NeighborLoader, LinkNeighborLoader: pyg.LinkNeighborLoader}
 
 
@@ -78,24 +78,7 @@ def test_the_table_has_every_argument():
     assert written == {name: one if isinstance(one, str) else one[0] for name, one in TABLE.items()}
 
 
-def calls(name):
-    """The loaders that have an argument, each with seeds."""
-    for ours in LOADERS:
-        if name in parameters(ours.__init__) or name not in {
-                **parameters(NeighborLoader.__init__), **parameters(LinkNeighborLoader.__init__)}:
-            yield ours
-
-
-@pytest.mark.parametrize("name", [name for name, one in TABLE.items() if one[0] == REFUSED])
-def test_refused_by_name(source, name):
-    for ours in calls(name):
-        with pytest.raises(NotImplementedError, match=name):
-            ours(source, [2], **{name: TABLE[name][1]})
-
-
-def test_refused_kinds(source):
-    with pytest.raises(NotImplementedError, match="induced"):
-        NeighborLoader(source, [2], subgraph_type="induced")
+def test_refused_weights(source):
     for end in ("src_weight", "dst_weight"):
         for weight, text in ((torch.ones(50), r"shape \[50\] for 60 nodes"), (-torch.ones(60), "not negative"),
                              (torch.zeros(60), "not all 0"), (torch.full((60,), torch.nan), "finite"),

@@ -16,6 +16,7 @@ import torch
 import torch_geometric.loader as pyg
 from conftest import Servers
 from graphwire.pyg import LinkNeighborLoader, NeighborLoader, NeighborSampler, from_pyg, stores
+from graphwire.pyg.times import Times
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.sampler import NegativeSampling
 
@@ -250,6 +251,112 @@ def test_negatives_exist(parts):
         given.close()
 
 
+def follows(drawn, law):
+    """Whether numbers are drawn in proportion to a law: chi-square within eight deviations, and none of share 0."""
+    counts, expected = np.bincount(drawn, minlength=len(law)), np.asarray(law) / np.sum(law) * len(drawn)
+    some = expected > 0
+    square = float(((counts - expected)[some] ** 2 / expected[some]).sum())
+    return not counts[~some].any() and square < some.sum() + 8 * (2 * some.sum()) ** 0.5
+
+
+def weighted_types():
+    """Type "c" has no times. Of "b" several nodes have one time; the first that exist have the weight 0."""
+    random = np.random.default_rng(7)
+    data, weights = HeteroData(), {end: random.random(40) * random.integers(0, 2, 40) for end in "abc"}
+    data["a"].time = torch.from_numpy(random.permutation(40) / 2 - 3)
+    data["b"].time = torch.from_numpy(random.integers(2, 9, 40))
+    for end in "abc":
+        data[end].num_nodes = 40
+    weights["b"][data["b"].time.numpy() <= 2] = 0
+    weights["a"][data["a"].time.numpy() <= 0] = 1 + np.arange(7)
+    for kind in ("a", "r", "b"), ("b", "s", "c"), ("c", "u", "a"):
+        data[kind].edge_index = torch.from_numpy(random.integers(0, 40, (2, 90)))
+    return data, weights
+
+
+def negatives_of(batch, kind, how, links):
+    """{end: the nodes in the user's ids of a batch's negatives}."""
+    if how == "triplet":
+        return {kind[2]: batch[kind[2]].n_id[batch[kind[2]].dst_neg_index.t().flatten()].numpy()}
+    ends = batch[kind].edge_label_index[:, links:]
+    return {end: batch[end].n_id[some].numpy() for end, some in zip(kind[::2], ends)}
+
+
+@pytest.mark.parametrize("of_sampler", [False, True])
+def test_weighted_negatives_exist(of_sampler, tmp_path):
+    """In proportion to their weights, each end among the nodes that exist at the time of the link, by the loader and by
+    PyG's loader over the sampler. Where nodes have times, each form of the data has the same negatives."""
+    data, weights = weighted_types()
+    times = torch.tensor([0, 3, 5.5, 100]).repeat(2000)
+    for kind, how, since in ((("a", "r", "b"), "binary", 3), (("b", "s", "c"), "triplet", 0),
+                             (("c", "u", "a"), "triplet", 0)):
+        some, found = times[times >= since], []
+        asked = NegativeSampling(how, src_weight=weights[kind[0]], dst_weight=torch.from_numpy(weights[kind[2]]))
+        for form in ("one part", "servers") if of_sampler else FORMS:
+            given = Given(data, form, tmp_path / form / how / kind[1], "time")
+            torch.manual_seed(1)
+            links = {"edge_label_index": (kind, torch.zeros(2, len(some), dtype=torch.long)), "neg_sampling": asked,
+                     "edge_label_time": some, "batch_size": 2000}
+            if of_sampler:
+                loader = pyg.LinkLoader(stores(given.data, {}), NeighborSampler(given.data, [0], time_attr="time"),
+                                        **links)
+            else:
+                loader = LinkNeighborLoader(given.data, [0], time_attr="time", **links)
+            every = [negatives_of(batch, kind, how, 2000) for batch in loader]
+            found.append({end: np.concatenate([one[end] for one in every]) for end in every[0]})
+            given.close()
+        for end, drawn in found[0].items():
+            assert all(np.array_equal(drawn, other[end]) for other in found[1:]) or end == "c", end
+            for time in sorted(set(some.tolist())):
+                alive = data[end].time.numpy() <= time if "time" in data[end] else np.ones(40)
+                mine = drawn[some.numpy() == time]
+                assert follows(mine, weights[end] * alive) and not follows(mine, (weights[end] * alive)[::-1]), time
+
+
+@pytest.mark.parametrize("how", ["binary", "triplet"])
+def test_negatives_with_times_of_edges(how):
+    """These do not say when a node exists: each end is any node of its type, with its weight, which a warning says."""
+    data, weights = weighted_types()
+    for end in "ab":
+        del data[end].time
+    kind, times = ("a", "r", "b"), torch.arange(90).repeat(20)
+    data[kind].t = torch.arange(90)
+    links = {"edge_label_index": (kind, torch.zeros(2, 1800, dtype=torch.long)), "edge_label_time": times,
+             "batch_size": 1800}
+    with from_pyg(data, num_parts=2, time="t") as graph:
+        for weight, law in ((None, np.ones(40)), (torch.from_numpy(weights["b"]), weights["b"])):
+            links["neg_sampling"] = NegativeSampling(how, dst_weight=weight)
+            for given in data, graph:
+                with pytest.warns(UserWarning, match="neg_sampling with time_attr='t'.*times of edges"):
+                    loader = LinkNeighborLoader(given, [2], time_attr="t", **links)
+                sampled = pyg.LinkLoader(stores(graph, {}), NeighborSampler(graph, [2], time_attr="t"), **links)
+                with pytest.warns(UserWarning, match="neg_sampling with time_attr='t'"):
+                    batches = [*loader, *sampled]
+                for batch in batches:
+                    assert follows(negatives_of(batch, kind, how, 1800)["b"], law)
+
+
+def test_a_link_without_weighted_negatives():
+    """The error names the link, its time and the weight."""
+    data, weights = weighted_types()
+    kind, times, ends = ("a", "r", "b"), torch.full((90,), 5), torch.zeros(2, 90, dtype=torch.long)
+    times[[70, 71]] = torch.tensor([2, 1])
+    with from_pyg(data, num_parts=2, time="time") as graph:
+        for asked, text in ((NegativeSampling("triplet", 2, dst_weight=torch.from_numpy(weights["b"])),
+                             "link 70, time 2: no node of b with a dst_weight above 0 exists"),
+                            (NegativeSampling("triplet", 2), "link 71, time 1: no node of b exists")):
+            for given in data, graph:
+                links = {"neg_sampling": asked, "edge_label_time": times, "batch_size": 40}
+                loader = LinkNeighborLoader(given, [0], (kind, ends), time_attr="time", **links)
+                with pytest.raises(graphwire.NotFoundError, match=text):
+                    list(loader)
+            loader = pyg.LinkLoader(stores(graph, {}), NeighborSampler(graph, [0], time_attr="time"), (kind, ends),
+                                    **links)
+            with pytest.raises(graphwire.NotFoundError, match=text):
+                list(loader)
+            assert loader([3, 69])["b"].seed_time.tolist() == [5, 5]
+
+
 def test_the_place_of_times():
     """Data with as many edges as nodes says by a name alone whose rows are times; PyG takes them for those of nodes."""
     edges = torch.stack([torch.arange(1, 30), torch.zeros(29, dtype=torch.long)])
@@ -280,12 +387,26 @@ def test_the_place_of_times_of_stores():
         assert batch["a", "r", "b"].num_edges == int((data["a"].time[ends[0]] <= 4).sum()) > 0
 
 
+def test_a_graph_in_which_nodes_and_edges_have_times():
+    """Edges are drawn by their own times, those of other types by the times of their sources."""
+    data = small_types()
+    data["a", "r", "b"].time = torch.arange(70) % 9
+    own = data["a", "r", "b"].time
+    with from_pyg(data, time="time") as graph:
+        (batch,) = NeighborLoader(graph, [-1], "b", torch.full((12,), 4), time_attr="time", batch_size=12)
+        assert batch["a", "r", "b"].num_edges == int((own <= 4).sum())
+        rules = Times.of_graph(graph, "time").rules
+        for src, rel, dst in data.edge_types:
+            name = "time" if (src, rel, dst) == ("a", "r", "b") else "time" if "time" in data[src] else None
+            assert rules.get(f"{src}:{rel}:{dst}") == name
+
+
 def test_errors():
     data, types = small(), small_types()
     zeros, of_links = torch.zeros(30, dtype=torch.long), torch.zeros(150)
     data.short, data.nan, data.two, data.w = zeros.short(), torch.full((30,), torch.nan), torch.rand(30, 2), of_links
-    both, weighted, binary = small_types(), NegativeSampling("binary", dst_weight=torch.ones(30)), {
-        "neg_sampling": "binary"}
+    both, binary = small_types(), {"neg_sampling": "binary"}
+    weighted = {"neg_sampling": NegativeSampling("binary", dst_weight=torch.ones(7))}
     both["a", "r", "b"].time = torch.arange(70)
     graph, timed = from_pyg(data), from_pyg(data, time="time")
     sampler = NeighborSampler(timed, [2], time_attr="time")
@@ -320,10 +441,8 @@ def test_errors():
             (lambda: LinkNeighborLoader(data, [2], edge_label_time=of_links), ValueError, "'time_attr' is not set"),
             (lambda: LinkNeighborLoader(data, [2], edge_label_time=torch.zeros(300), time_attr="time"), ValueError,
              "edge_label_time: 300 times for 150"),
-            (lambda: LinkNeighborLoader(data, [2], edge_label_time=of_links, time_attr="edge_time", **binary),
-             NotImplementedError, "neg_sampling with time_attr='edge_time'.*times of edges"),
-            (lambda: LinkNeighborLoader(data, [2], edge_label_time=of_links, time_attr="time", neg_sampling=weighted),
-             NotImplementedError, "dst_weight with time_attr"),
+            (lambda: LinkNeighborLoader(data, [2], edge_label_time=of_links, time_attr="time", **weighted), ValueError,
+             r"dst_weight: shape \[7\] for 30 nodes"),
             (lambda: LinkNeighborLoader(data, [2], edge_label_time=of_links - 1, time_attr="time", **binary)([0]),
              graphwire.NotFoundError, "time -1.*no node"),
             (lambda: NeighborLoader(graph, [2], time_attr="time"), graphwire.NotFoundError,

@@ -14,6 +14,7 @@ from graphwire.dgl.host import is_installed
 sys.path.append(str(Path(__file__).resolve().parents[2] / "deploy"))
 from gwdeploy import command
 
+once = pytest.mark.slow  # an installed dgl changes nothing here
 OPENS = "import dgl\nfrom dgl.distributed import DistGraph\nprint('opened by', DistGraph.__module__, dgl.__name__)\n"
 LOOKS = 2 * "from importlib.util import find_spec\nassert find_spec('dgl')\n"  # as libraries do that can work without
 
@@ -59,6 +60,7 @@ def test_each_python_of_a_command(tmp_path, words):
     assert "opened by graphwire.dgl.distributed.graph " in done.stdout, done.stderr
 
 
+@once
 @pytest.mark.parametrize("its", ["import sys\nsys.customized = __name__, __file__\n", "raise ValueError('its own')\n",
                                  "package", "import sys\nsys.customized = sys.modules[__name__].__file__\n"],
                          ids=["module", "raises", "package", "itself"])
@@ -99,6 +101,7 @@ def test_a_python_without_graphwire(tmp_path):
     assert done.stdout == "1\n" and "cannot import graphwire" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
+@once
 def test_an_editable_dgl(tmp_path):
     """A finder of another package's finds dgl, as after pip install --editable."""
     (tmp_path / "source").mkdir()
@@ -114,6 +117,7 @@ sys.meta_path.insert(1, Editable)
     assert "cannot be imported (it is this one)" in done.stderr
 
 
+@once
 def test_without_dgl_nothing_is_imported(tmp_path):
     (tmp_path / "plain.py").write_text(
         "import sys, os\nprint('torch' in sys.modules, 'graphwire.dgl' in sys.modules, sys.argv[1:], "
@@ -123,6 +127,7 @@ def test_without_dgl_nothing_is_imported(tmp_path):
         "False False ['x'] True plain.py")
 
 
+@once
 def test_a_dgl_that_cannot_be_imported(tmp_path):
     """The subset takes its place, and a line reports it."""
     (tmp_path / "broken" / "dgl").mkdir(parents=True)
@@ -141,6 +146,7 @@ def test_an_installed_dgl_stays(tmp_path):
     assert "dgl dgl.nn.pytorch.conv.sageconv True" in done.stdout, done.stderr
 
 
+@once
 def test_no_program(tmp_path):
     for words, status, text in (([], 2, "usage: python -m graphwire"), (["-h"], 0, "usage"),
                                 (["nowhere.py"], 2, "nowhere.py: no such script; usage")):

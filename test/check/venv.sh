@@ -80,7 +80,7 @@ extras_ready() {
 
 # What reads tables, in a folder of its own.
 tables_ready() {
-	install_beside "$beside/tables" pyarrow polars polars-runtime-32 pandas python-dateutil six || {
+	install_beside "$beside/tables" pyarrow polars polars-runtime-32 pandas python-dateutil six duckdb || {
 		tail -n 5 "$log"
 		not_ok "packages of tables could not be installed; all of pip's output: $log"
 		return 1

@@ -45,6 +45,13 @@ static gw_status start_edge_ids(struct gw_client *client, struct room *room, str
 	return gw_edge_ids_start(client, FIXTURE_CITES, room->ids, room->ids, IDS, &room->list, ticket);
 }
 
+static gw_status start_subgraph(struct gw_client *client, struct room *room, struct gw_ticket **ticket)
+{
+	const struct gw_subgraph_nodes nodes = {.count = IDS, .ids = room->ids};
+	const struct gw_subgraph_spec spec = {.etype = FIXTURE_CITES, .src = nodes, .dst = nodes};
+	return gw_subgraph_start(client, &spec, &room->list, ticket);
+}
+
 static gw_status start_in(struct gw_client *client, struct room *room, struct gw_ticket **ticket)
 {
 	const struct gw_neighbours_spec spec = {.etype = FIXTURE_CITES, .fanout = GW_ALL_NEIGHBOURS};
@@ -84,9 +91,9 @@ static const struct operation {
 	gw_status (*start)(struct gw_client *client, struct room *room, struct gw_ticket **ticket);
 	enum { PAPERS, AUTHORS, LINKS } of; /* its ids */
 } operations[] = {
-	{start_gather, PAPERS},   {start_degrees, PAPERS}, {start_find, LINKS},
-	{start_edge_ids, PAPERS}, {start_in, PAPERS},      {start_weighted, PAPERS},
-	{start_out, AUTHORS},     {start_batch, PAPERS},   {start_node_ids, AUTHORS},
+	{start_gather, PAPERS},    {start_degrees, PAPERS},  {start_find, LINKS},  {start_edge_ids, PAPERS},
+	{start_in, PAPERS},        {start_weighted, PAPERS}, {start_out, AUTHORS}, {start_batch, PAPERS},
+	{start_node_ids, AUTHORS}, {start_subgraph, PAPERS},
 };
 #define OPERATIONS (sizeof(operations) / sizeof(operations[0]))
 

@@ -59,6 +59,9 @@ refuses "generate: no folder" 2 'out' "$GRAPHWIRE" generate rmat
 refuses "generate: scale out of range" 2 '99' "$GRAPHWIRE" generate rmat --scale 99 --out made
 refuses "generate: not a number" 2 'lots' "$GRAPHWIRE" generate rmat --scale lots --out made
 refuses "generate: a folder that is a file" 1 'bad.tsv' "$GRAPHWIRE" generate rmat --scale 8 --quiet --out bad.tsv/made
+refuses "generate: two times" 2 'time: "u": one NAME is enough' "$GRAPHWIRE" generate rmat --time t --time u --out made
+refuses "generate: two times of nodes" 2 'one NAME is enough' "$GRAPHWIRE" generate rmat --node-time t --node-time u --out made
+refuses "epoch: two times" 2 'one NAME is enough' "$GRAPHWIRE" epoch --part-config graph --time t --time u
 nothing_written "a failed generate" made
 holds "generate" "$GRAPHWIRE" generate rmat --scale 10 --features 8 --labels 4 --train-share 0.5 --out graph
 refuses "generate: the folder exists already" 1 'graph' "$GRAPHWIRE" generate rmat --scale 10 --out graph

@@ -391,6 +391,35 @@ static void a_batch_in_groups_allocates_nothing_once_grown(void **state)
 	slow_graph_free(&graph);
 }
 
+/* The dense map takes memory for every node of the graph. */
+static void a_map_is_made_for_the_first_batch_that_needs_it(void **state)
+{
+	(void)state;
+	struct slow_graph graph;
+	struct grouped_batch batch;
+	heterogeneous_graph(&graph, 1);
+	for (uint32_t first = 0; first < 2; first++) {
+		for (uint32_t dense = 0; dense < 2; dense++) {
+			struct objects objects = objects_make(&graph, dense ? DENSE : HASH);
+			const struct gw_relabel *relabel = objects.relabel;
+			bool by_hash = false, by_number = false;
+			assert_true(!relabel->dense_map.entries && !relabel->hash_map.slots);
+			for (uint32_t i = 0; i < 3; i++) {
+				make_batch(&batch, fanouts, 3, graph.ntypes[0].count, 3);
+				batch.grouped = (i + first) % 2;
+				assert_int_equal(run_batch(&graph, &batch, objects.blocks, objects.relabel), GW_OK);
+				compare_batch(&graph, &batch, objects.blocks);
+				by_hash = by_hash || batch.grouped || !dense;
+				by_number = by_number || (!batch.grouped && dense);
+				assert_int_equal(relabel->hash_map.slots != NULL, by_hash);
+				assert_int_equal(relabel->dense_map.entries != NULL, by_number);
+			}
+			objects_free(&objects);
+		}
+	}
+	slow_graph_free(&graph);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -402,6 +431,7 @@ int main(void)
 		cmocka_unit_test(keys_beyond_64_bits_are_refused),
 		cmocka_unit_test(short_memory_in_groups_is_an_error),
 		cmocka_unit_test(a_batch_in_groups_allocates_nothing_once_grown),
+		cmocka_unit_test(a_map_is_made_for_the_first_batch_that_needs_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

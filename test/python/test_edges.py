@@ -77,6 +77,61 @@ def test_arrays_outlive_their_list(hetero, ends, monkeypatch):
     assert freed() == 300
 
 
+def induced(ends, src, dst, groups, held):
+    """(row, col, ids) of the edges among lists of nodes, from the edges of the graph in the order of their ids."""
+    first = {}
+    for row, key in enumerate(zip(src.tolist(), groups[0])):
+        first.setdefault(key, row)
+    by_dst = {}
+    for edge, (a, b) in enumerate(zip(*(some.tolist() for some in ends))):
+        by_dst.setdefault(b, []).append((a, edge))
+    return [(first[a, group], col, edge) for col, (b, group) in enumerate(zip(dst.tolist(), groups[1]))
+            for a, edge in by_dst.get(b, ()) if (a, group) in first and edge not in held]
+
+
+@pytest.mark.parametrize("groups", [0, 1, 6])
+def test_subgraphs(graph, hetero2, groups):
+    random = np.random.default_rng(groups)
+    counts = {"paper": 300, "author": 100}
+    with graphwire.open(servers=hetero2.addresses) as two, graphwire.open(
+            servers=hetero2.addresses, neighbours="requests") as asked:
+        for where in (graph, two, asked):
+            nodes = {ntype: random.integers(0, count, count // 2) for ntype, count in counts.items()}
+            numbers = {ntype: random.integers(0, max(groups, 1), len(ids)) * 7 for ntype, ids in nodes.items()}
+            held = {etype: random.integers(0, where.num_edges(etype), 200) for etype in where.etypes}
+            found = where.subgraph(nodes, groups=numbers if groups else None,
+                                   held_out=graphwire.HeldOut(where, held) if groups else None)
+            assert list(found) == where.etypes
+            for etype, some in found.items():
+                src, dst = where.ends(etype)
+                expected = induced([ids.numpy() for ids in where.find_edges(slice(None), etype)], nodes[src],
+                                   nodes[dst], (numbers[src].tolist(), numbers[dst].tolist()),
+                                   set(held[etype].tolist()) if groups else ())
+                assert len(expected) > 5
+                rows = list(zip(some.src.tolist(), some.dst.tolist(), some.edge_ids.tolist()))
+                assert rows == expected
+                assert some.offsets.tolist() == np.searchsorted([col for _, col, _ in rows],
+                                                                np.arange(len(nodes[dst]) + 1)).tolist()
+
+
+def test_nodes_of_subgraphs(graph, whole):
+    assert list(graph.subgraph({"paper": [1, 2]})) == ["paper:cites:paper", "paper:rev_cites:paper"]
+    assert len(graph.subgraph({"paper": []})["paper:cites:paper"]) == 0
+    every = graph.subgraph({"paper": slice(None), "author": range(100)}, ["writes"])["author:writes:paper"]
+    assert every.edge_ids.tolist() == list(range(900))
+    with graphwire.open(whole) as one:
+        assert len(next(iter(one.subgraph(slice(None)).values()))) == one.num_edges()
+    for error, text, nodes, more in (
+            (TypeError, "node type", [1], {}), (ValueError, "needs those of author", {"paper": [1]},
+                                                {"etypes": ["writes"]}),
+            (graphwire.OutOfRangeError, "300", {"paper": [1, 300]}, {}),
+            (graphwire.NotFoundError, "editor", {"editor": [1]}, {}),
+            (ValueError, "1 values for 2 nodes of paper", {"paper": [1, 2]}, {"groups": {"paper": [1]}}),
+            (ValueError, "2\\^32", {"paper": [1, 2]}, {"groups": {"paper": [1, -1]}})):
+        with pytest.raises(error, match=text):
+            graph.subgraph(nodes, **more)
+
+
 def test_edges_that_start_at_nodes(graph, hetero2):
     with graphwire.open(servers=hetero2.addresses) as served:
         for where in (graph, served):

@@ -16,7 +16,7 @@ MODULES = ["graphwire", "graphwire.nn", "graphwire.optim", "graphwire.datasets",
            "graphwire.dgl", "graphwire.dgl.distributed", "graphwire.dgl.distributed.optim",
            "graphwire.dgl.dataloading"]
 # Their keywords depend on the version of PyG or torch.
-OF_PYG = {"NeighborSampler.sample_from_nodes", "NeighborLoader.__init__", "LinkNeighborLoader.__init__"}
+OF_PYG = {"NeighborSampler.sample_from_nodes", "NeighborLoader.__init__", "LinkNeighborLoader.__init__", "relational"}
 
 
 def public_names(module):

@@ -244,6 +244,7 @@ def test_errors_of_workers_keep_their_type(rmat):
         with pytest.raises(kind, match="server 3 is lost") as caught:
             next(iter(loader))
         assert caught.value.status.startswith("GW_")
+        caught.value.__traceback__ = None  # refers to itself in torch: garbage collection would wait 5 s for the worker
         assert isinstance(kind("only a text"), kind)
 
 

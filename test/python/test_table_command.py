@@ -70,3 +70,47 @@ def test_wrong_tables_on_the_command_line(text, words, tmp_path):
     done = subprocess.run([PROGRAM, "import", "--from", tmp_path / "edges.csv", "--out", tmp_path / "g", *words],
                           capture_output=True, text=True)
     assert done.returncode != 0 and re.search(text, done.stderr), done.stderr
+
+
+def test_the_reverse_of_one_edge_type(tmp_path):
+    """--reverse-of adds what --reverse adds, for the types that it names."""
+    for name in ("writes", "cites"):
+        (tmp_path / f"{name}.csv").write_text("1,0\n0,2\n")
+    edges = ["--edges", f"a:writes:p={tmp_path}/writes.csv", "--edges", f"p:cites:p={tmp_path}/cites.csv"]
+    reversed_types = {"--reverse": {"p:rev_writes:a", "p:rev_cites:p"}, "--reverse-of=a:writes:p": {"p:rev_writes:a"}}
+    for word, more in reversed_types.items():
+        run("import", *edges, word, "--out", tmp_path / word)
+        with graphwire.open(tmp_path / word, numpy=True) as graph:
+            assert set(graph.etypes) == {"a:writes:p", "p:cites:p", *more}
+            assert [one.tolist() for one in graph.find_edges([0, 1], "rev_writes")] == [
+                one.tolist() for one in reversed(graph.find_edges([1, 0], "writes"))]
+    for words, text in ((["--reverse-of=a:cites:p"], "--reverse-of: edge type a:cites:p does not exist"),
+                        (["--reverse-of=p:cites:p", "--undirected"], "leave out --reverse-of"),
+                        (["--tables", "db.json"], "python -m graphwire import --tables db.json")):
+        done = subprocess.run([PROGRAM, "import", *edges, *words, "--out", tmp_path / "g"], capture_output=True,
+                              text=True)
+        assert done.returncode != 0 and text in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("use, cells, found", [
+    ("number", ["1", "", "NA", "null", "\\N", "7"], ["1", "", "", "", "", "7"]),
+    ("signed", ["-1", "", "7"], ["-1", "", "7"]),
+    ("text", ["a", "NULL", '"NULL"', '"x,y"'], ["a", "", '"NULL"', '"x,y"'])])
+def test_keys_may_be_missing(use, cells, found, tmp_path):
+    """A missing key is an empty field, and a missing id is an error."""
+    (tmp_path / "t.csv").write_text("k,v\n" + "".join(f"{one},0\n" for one in cells))
+    words = ["import", "columns", f"--from={tmp_path}/t.csv", "--delimiter=44", "--header", "--column=2"]
+    assert run(*words, f"--{use}-key=1").split("\n")[1:-1] == [f"0,{one}" for one in found]
+    done = subprocess.run([PROGRAM, *words, f"--{use}-id=1"], capture_output=True, text=True)
+    assert done.returncode == 1 and "missing" in done.stderr
+
+
+def test_the_times_that_edges_were_given_need_no_warning(tmp_path):
+    """--time NAME says that both edges and sources have it; not if --edge-time has chosen the edges' times."""
+    np.save(tmp_path / "edges.npy", np.array([[0, 1], [1, 2], [2, 0]]))
+    np.save(tmp_path / "times.npy", np.array([5, 3, 4]))
+    times = f"{tmp_path}/times.npy"
+    words = ["import", "--from", tmp_path / "edges.npy", "--node-feature", f"time={times}", "--time", "time"]
+    for option, warns in ((f"--edge-feature=time={times}", True), (f"--edge-time={times}", False)):
+        done = subprocess.run([PROGRAM, *words, option, "--out", tmp_path / str(warns)], capture_output=True, text=True)
+        assert done.returncode == 0 and ("have this time, and so have their sources" in done.stderr) == warns

@@ -124,8 +124,8 @@ def test_wrong_files(tmp_path):
     pa.parquet.write_table(pa.table({"dst": [1]}), folder / "part-1.parquet")
     with pytest.raises(ValueError, match=r"part-1\.parquet: no column 'src', which part-0\.parquet has"):
         graphwire.from_tables(folder)
-    (folder / "day=1").mkdir()
-    with pytest.raises(ValueError, match="folder day=1: name the files"):
+    (folder / "day").mkdir()
+    with pytest.raises(ValueError, match="folder day, and a folder in a table is named column=value"):
         graphwire.from_tables(folder)
     (tmp_path / "bad.parquet").write_bytes(b"nothing")
     (tmp_path / "bad.csv").write_text("src,dst\n1,2\n3\n")

@@ -13,6 +13,7 @@ import uuid
 import graphwire
 import numpy as np
 import pytest
+import torch
 from conftest import PROGRAM, run
 
 pa = pytest.importorskip("pyarrow")
@@ -285,6 +286,17 @@ def test_types_of_features(name, tmp_path):
         assert found.dtype == dtype and found.tolist() == right
 
 
+@pytest.mark.parametrize("rows", [np.arange(6, dtype=np.int16).reshape(3, 2), np.ones((3, 2), np.float32, "F"),
+                                  torch.arange(6).reshape(3, 2), torch.arange(6.)[::2], torch.ones(3).bfloat16()],
+                         ids=["array", "order", "tensor", "strides", "bfloat16"])
+def test_columns_of_arrays_and_tensors(rows, tmp_path):
+    nodes = {"id": torch.arange(3), "x": rows}
+    with partition(graphwire.from_tables(edges_of(3), nodes, features=["x"]), tmp_path / "g") as graph:
+        right = np.asarray(rows.float() if rows.dtype == torch.bfloat16 else rows)
+        found = graph.feature("x")[:]
+        assert found.dtype == right.dtype and np.array_equal(found, right)
+
+
 DAY = 86_400_000_000
 
 
@@ -444,3 +456,30 @@ def test_edges_keep_their_own_times(tmp_path):
     assert order == {"a:r:a": ["time:time", "src"], "a:s:a": ["time:born.source", "src"]}
     with pytest.raises(RuntimeError, match=r'edge type a:r:a has two times, "time" and "born\.source"'):
         graphwire.partition_graph(tables, "g", 1, tmp_path / "g", method="random", time="a:r:a:born.source")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_folders_with_values_in_their_names(kind, tmp_path):
+    """Spark's partitionBy: the names of folders are columns, of integers if all values are."""
+    rows = [(3, "de", 0), (3, "a/b", 1), (10, None, 2), (-7, "de", 1)]
+    for place, (day, land, dst) in enumerate(rows):
+        name = "__HIVE_DEFAULT_PARTITION__" if land is None else land.replace("/", "%2F")
+        folder = tmp_path / "t" / f"day={day}" / f"land={name}"
+        folder.mkdir(parents=True)
+        table = pa.table({"src": [place], "dst": [dst]})
+        if kind == "csv":
+            pa.csv.write_csv(table, folder / "part-0.csv")
+        else:
+            pa.parquet.write_table(table, folder / "part-0.parquet")
+    (tmp_path / "t" / "_SUCCESS").write_text("")
+    made = graphwire.from_tables(tmp_path / "t", features=["day"])
+    graphwire.partition_graph(made, "g", 1, tmp_path / "g")
+    with graphwire.open(tmp_path / "g", numpy=True) as graph:
+        src, dst = graph.find_edges(np.arange(4))
+        assert sorted(zip(src.tolist(), dst.tolist(), graph.feature("day", etype="_E")[:].tolist())) == [
+            (place, dst, day) for place, (day, _, dst) in enumerate(rows)]
+    with pytest.raises(ValueError, match=r"land=__HIVE_DEFAULT_PARTITION__.*row 0: column land is missing"):
+        graphwire.partition_graph(graphwire.from_tables(tmp_path / "t", categories=["land"]), "g", 1, tmp_path / "h")
+    (tmp_path / "t" / "day=3" / "part-1.csv").write_text("src,dst\n1,2\n")
+    with pytest.raises(ValueError, match="name different columns"):
+        graphwire.from_tables(tmp_path / "t")

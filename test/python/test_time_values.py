@@ -240,6 +240,25 @@ def test_names_and_options(graph, options, error, told):
         assert "\n" not in str(failed.value)
 
 
+@pytest.mark.parametrize("of, until", [(one, other) for one in (np.int64, np.int32, np.float64, np.float32)
+                                       for other in (np.int64, np.float64)])
+def test_times_until_another_are_counted_exactly(of, until):
+    """Beside integers and fractions of any size, at the limits of the types and of what float64 holds."""
+    random = np.random.default_rng(3)
+    edges = [FIRST, FIRST + 1, -2**53 - 1, -2**53, -1, 0, 1, 2**24 + 1, 2**53, 2**53 + 1, 2**62 + 1, LAST - 1, LAST]
+    values = {}
+    for dtype in {of, until}:
+        whole = np.array([one for one in edges if dtype != np.int32 or abs(one) < 2**31])
+        near = (whole[:, None] + random.integers(-2, 3, 4)).ravel() if dtype == np.int32 else whole
+        some = np.concatenate([near.astype(dtype), random.integers(-9, 9, 40).astype(dtype)])
+        values[dtype] = some if dtype in (np.int64, np.int32) else np.concatenate(
+            [some, (random.integers(-9, 9, 40) / 4).astype(dtype), np.array([np.inf, -np.inf, 2.0**64], dtype)])
+    ascending, asked = np.sort(values[of]), values[until]
+    exact = [Fraction(one) if np.isfinite(one) else one for one in ascending.tolist()]
+    expected = [sum(one <= (Fraction(at) if np.isfinite(at) else at) for one in exact) for at in asked.tolist()]
+    assert times.counts_until(ascending, asked).tolist() == expected
+
+
 def test_names_of_times(graph):
     """A type's own feature comes first, then that of its sources; the others are drawn uniformly."""
     assert graphwire.sample(graph, [0, 1], [-1], ntype="b", time="u", times=0).num_edges == 6  # r by source 0, all of s

@@ -106,8 +106,70 @@ static void rows_are_those_of_a_plain_loop(void **state)
 	}
 }
 
+static bool part_is_here(const struct book *book, uint64_t id)
+{
+	uint32_t p = 0;
+	while (id >= book->starts[p + 1])
+		p++;
+	return book->local.origins[p] != 0;
+}
+
+/* Removes the origins of some parts, often of all except one. */
+static void book_forget(struct book *book, uint64_t *seed)
+{
+	uint32_t kept = below(seed, 2) ? (uint32_t)below(seed, book->local.parts) : UINT32_MAX;
+	for (uint32_t p = 0; p < book->local.parts; p++)
+		if (kept == UINT32_MAX ? below(seed, 2) != 0 : p != kept)
+			book->origins[p] = 0;
+}
+
+static void divided_rows_are_those_of_a_plain_loop(void **state)
+{
+	(void)state;
+	static int64_t ids[IDS_MAX];
+	static uint32_t here[IDS_MAX + 1], elsewhere[IDS_MAX + 1];
+	uint64_t seed = 2;
+	for (uint32_t i = 0; i < CASES; i++) {
+		struct book book;
+		book_make(&book, &seed);
+		uint64_t n = below(&seed, IDS_MAX), width = book.local.row_bytes;
+		uint64_t good = ids_make(&book, &seed, ids, n), half = good / 2;
+		book_forget(&book, &seed);
+		struct gw_divided_rows divided = {.here = here, .elsewhere = elsewhere};
+		assert_int_equal(gw_local_rows_divide(&book.local, ids, 0, half, &divided), half);
+		assert_int_equal(gw_local_rows_divide(&book.local, ids, half, n, &divided), good);
+		uint64_t of_here = 0, of_others = 0;
+		for (uint64_t j = 0; j < good; j++) {
+			if (part_is_here(&book, (uint64_t)ids[j]))
+				assert_int_equal(here[of_here++], j);
+			else
+				assert_int_equal(elsewhere[of_others++], j);
+		}
+		assert_int_equal(divided.here_count, of_here);
+		assert_int_equal(divided.elsewhere_count, of_others);
+		uint8_t *out = malloc(n * width + 1), untouched[WIDTH_MAX];
+		assert_non_null(out);
+		memset(out, 0xa5, n * width + 1);
+		memset(untouched, 0xa5, sizeof(untouched));
+		assert_int_equal(gw_local_rows_copy_listed(&book.local, ids, here, of_here, out), of_here);
+		for (uint64_t j = 0; j < n && width; j++) {
+			bool copied = j < good && part_is_here(&book, (uint64_t)ids[j]);
+			const uint8_t *want = copied ? row_of(&book, (uint64_t)ids[j]) : untouched;
+			if (memcmp(out + j * width, want, width) != 0)
+				fail_msg("case %u: row %llu of %llu B differs", i, (unsigned long long)j,
+					 (unsigned long long)width);
+		}
+		free(out);
+		for (uint32_t p = 0; p < book.local.parts; p++)
+			free(book.memory[p]);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_those_of_a_plain_loop)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rows_are_those_of_a_plain_loop),
+		cmocka_unit_test(divided_rows_are_those_of_a_plain_loop),
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

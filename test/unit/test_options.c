@@ -168,6 +168,7 @@ static const struct gw_option table[] = {
 	{"green", NULL, "a number", 2, GW_OPTION_VALUE(struct values, colour, GREEN)},
 	{"chosen", "C", "one of them", 2, GW_OPTION_CHOICE(struct values, chosen, colours)},
 	{"call", "X", "by a function", 2, GW_OPTION_CALL(take_call)},
+	{"single", "T", "at most one", 2, GW_OPTION_CALL(take_call, .once = true)},
 	{0},
 };
 
@@ -288,6 +289,7 @@ static void wrong_usage_is_one_line(void **state)
 		{&one_graph, "--time-out=-1 g --out o", "--time-out"},
 		{&one_graph, "--share=1.5 g --out o", "--share: 1.5 is out of range"},
 		{&one_graph, "--colour=blue g --out o", "--colour: \"blue\" is not one of: red, green"},
+		{&one_graph, "--single a g --single=b --out o", "--single: \"b\": one T is enough"},
 		{&one_graph, "--call=bad g --out o", "--call: \"bad\" is bad"},
 		{&one_graph, "--small", "requires an argument"},
 		{&one_graph, "--flag=1", "doesn't allow an argument"},

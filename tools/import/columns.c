@@ -38,6 +38,7 @@ struct columns_arguments {
 	struct gw_import_options import;
 	struct words files, names;
 	struct gw_table_column columns[GW_TABLE_COLUMNS_MAX];
+	bool may_miss[GW_TABLE_COLUMNS_MAX]; /* a missing id of the column is an empty field, and no error */
 	uint32_t num_columns, kind;
 	bool node_table, warned;
 	const char *src_type, *dst_type;
@@ -63,7 +64,7 @@ static gw_status columns_take_name(void *input, char *text)
 	return add_to(&((struct columns_arguments *)input)->names, text);
 }
 
-static gw_status take_column(struct columns_arguments *a, const char *text, enum column_use use)
+static gw_status take_column(struct columns_arguments *a, const char *text, enum column_use use, bool may_miss)
 {
 	static const enum gw_column_kind kinds[] = {[USE_VALUE] = GW_COLUMN_TEXT,
 						    [USE_TEXT_ID] = GW_COLUMN_TEXT,
@@ -73,20 +74,24 @@ static gw_status take_column(struct columns_arguments *a, const char *text, enum
 	if (a->num_columns == GW_TABLE_COLUMNS_MAX)
 		return gw_fail(GW_LIMIT, "more than %u columns", GW_TABLE_COLUMNS_MAX);
 	gw_status status = gw_parse_u64(text, 1, GW_TABLE_COLUMNS_MAX, &number);
+	a->may_miss[a->num_columns] = may_miss;
 	a->columns[a->num_columns++] = (struct gw_table_column){
 		.index = (uint32_t)number - 1, .kind = kinds[use], .is_id = use != USE_VALUE, .what = "id"};
 	return status;
 }
 
-#define COLUMN(function, use)                                                                                          \
+#define COLUMN(function, use, may_miss)                                                                                \
 	static gw_status function(void *input, char *text)                                                             \
 	{                                                                                                              \
-		return take_column(input, text, use);                                                                  \
+		return take_column(input, text, use, may_miss);                                                        \
 	}
-COLUMN(take_value, USE_VALUE)
-COLUMN(take_text_id, USE_TEXT_ID)
-COLUMN(take_number_id, USE_NUMBER_ID)
-COLUMN(take_signed_id, USE_SIGNED_ID)
+COLUMN(take_value, USE_VALUE, false)
+COLUMN(take_text_id, USE_TEXT_ID, false)
+COLUMN(take_number_id, USE_NUMBER_ID, false)
+COLUMN(take_signed_id, USE_SIGNED_ID, false)
+COLUMN(take_text_key, USE_TEXT_ID, true)
+COLUMN(take_number_key, USE_NUMBER_ID, true)
+COLUMN(take_signed_key, USE_SIGNED_ID, true)
 #undef COLUMN
 
 static gw_status columns_take_delimiter(void *input, char *text)
@@ -242,6 +247,11 @@ static void warn_of_blanks(struct columns_arguments *a, const struct text_row *r
 	       (unsigned long long)row->line, index + 1);
 }
 
+static bool id_is_missing(struct gw_text_span field)
+{
+	return !field.quoted && (!field.bytes || gw_text_span_is_missing(field, true));
+}
+
 static gw_status put_row(struct columns_arguments *a, const struct text_row *row, const struct gw_text_span *fields,
 			 uint32_t have)
 {
@@ -251,6 +261,10 @@ static gw_status put_row(struct columns_arguments *a, const struct text_row *row
 		if (column->index >= have)
 			return gw_fail(GW_FORMAT, "%s, line %llu: %u column%s, and no column %u", row->text->name,
 				       (unsigned long long)row->line, have, have == 1 ? "" : "s", column->index + 1);
+		if (i)
+			putc_unlocked(',', stdout);
+		if (a->may_miss[i] && id_is_missing(fields[column->index]))
+			continue;
 		column->values = &value;
 		gw_status status = column->is_id
 					   ? gw_table_field_read(row->text, column, fields[column->index], row->line)
@@ -259,8 +273,6 @@ static gw_status put_row(struct columns_arguments *a, const struct text_row *row
 			return status;
 		if (column->is_id)
 			warn_of_blanks(a, row, fields[column->index], column->index);
-		if (i)
-			putc_unlocked(',', stdout);
 		put_field(fields[column->index]);
 	}
 	putc_unlocked('\n', stdout);
@@ -306,7 +318,7 @@ static gw_status print_kind(const struct columns_arguments *a, const struct gw_t
 		if (have < a->kind)
 			continue; /* the reader reports it, and what is missing */
 		struct gw_text_span field = fields[a->kind - 1];
-		if (!field.bytes || (!field.quoted && gw_text_span_is_missing(field, true)))
+		if (!field.bytes || id_is_missing(field))
 			continue;
 		if (kind == NUMBER && gw_table_field_read(text, &as_number, field, row.line) != GW_OK)
 			kind = SIGNED;
@@ -423,10 +435,13 @@ static const struct gw_option columns_table[] = {
 	{"delimiter", "CODE", "its number in ASCII", 0, GW_OPTION_CALL(columns_take_delimiter)},
 	{"kind", "N", "print whether the ids of column N are numbers, signed or text", 0,
 	 GW_OPTION_NUMBER(A, kind, 1, GW_TABLE_COLUMNS_MAX)},
-	{"column", "N", "write this column, from 1; may be repeated, as the next three", 0, GW_OPTION_CALL(take_value)},
+	{"column", "N", "write this column, from 1; may be repeated, as the next six", 0, GW_OPTION_CALL(take_value)},
 	{"text-id", "N", "... a column of ids that are text", 0, GW_OPTION_CALL(take_text_id)},
 	{"number-id", "N", "... of ids that are whole numbers from 0", 0, GW_OPTION_CALL(take_number_id)},
 	{"signed-id", "N", "... of ids that are whole numbers", 0, GW_OPTION_CALL(take_signed_id)},
+	{"text-key", "N", "as --text-id, and a missing one is an empty field", 0, GW_OPTION_CALL(take_text_key)},
+	{"number-key", "N", "as --number-id, ...", 0, GW_OPTION_CALL(take_number_key)},
+	{"signed-key", "N", "as --signed-id, ...", 0, GW_OPTION_CALL(take_signed_key)},
 	{0},
 };
 #undef A

@@ -87,7 +87,15 @@ WORD(take_edge_time, GW_IMPORT_EDGE_TIME)
 WORD(take_edge_column, GW_IMPORT_EDGE_COLUMN)
 WORD(take_weight, GW_IMPORT_WEIGHT)
 WORD(import_take_time, GW_IMPORT_TIME)
+WORD(take_reverse, GW_IMPORT_REVERSE)
 #undef WORD
+
+static gw_status take_tables(void *input, char *text)
+{
+	(void)input;
+	return gw_fail(GW_UNSUPPORTED,
+		       "the Python package reads tables with keys: python -m graphwire import --tables %.200s", text);
+}
 
 static gw_status parse_delimiter(const char *text, char *out)
 {
@@ -148,15 +156,17 @@ static gw_status import_check(void *input)
 	}
 	if (o->name && gw_name_check("graph", o->name) != GW_OK)
 		return GW_INVALID;
-	bool inputs = false;
+	bool inputs = false, reverse_of = false;
 	for (uint32_t i = 0; i < o->num_words; i++) {
 		enum gw_import_kind kind = ((const struct import_arguments *)input)->words[i].kind;
 		inputs |= kind == GW_IMPORT_EDGES || kind == GW_IMPORT_TRIPLES;
+		reverse_of |= kind == GW_IMPORT_REVERSE;
 	}
 	if (!inputs)
 		return gw_fail(GW_INVALID, "nothing to import: name an input with --from, --edges or --triples");
-	if (o->undirected && o->reverse)
-		return gw_fail(GW_INVALID, "--undirected stores every edge's reverse already: leave out --reverse");
+	if (o->undirected && (o->reverse || reverse_of))
+		return gw_fail(GW_INVALID, "--undirected stores every edge's reverse already: leave out --reverse%s",
+			       o->reverse ? "" : "-of");
 	return GW_OK;
 }
 
@@ -171,6 +181,10 @@ static const struct gw_option table[] = {
 	{"edges", "SRC:REL:DST=FILE", "edges of one type", 1, GW_OPTION_CALL(take_edges)},
 	{"triples", "[SPLIT=]FILE", "head, relation, tail; SPLIT is train, valid or test and becomes a mask", 1,
 	 GW_OPTION_CALL(take_triples)},
+	{"tables", "FILE",
+	 "tables with keys, as a JSON file describes them (docs/TABLES.md); for the graphwire of the Python package, "
+	 "with --out, --name, --missing drop or error, --unit UNIT and the options of Structure and Output",
+	 1, GW_OPTION_CALL(take_tables)},
 	{"format", "FORMAT", "text, npy, npz or dgl (default: by the file's name)", 1,
 	 GW_OPTION_CHOICE(A, import.format, formats)},
 	{.help = "Text:", .group = 2},
@@ -252,6 +266,8 @@ static const struct gw_option table[] = {
 	{.help = "Structure:", .group = 6},
 	{"undirected", NULL, "store every edge in both directions", 6, GW_OPTION_FLAG(A, import.undirected)},
 	{"reverse", NULL, "add DST:rev_REL:SRC for every edge type", 6, GW_OPTION_FLAG(A, import.reverse)},
+	{"reverse-of", "SRC:REL:DST", "add DST:rev_REL:SRC for this edge type; may be repeated", 6,
+	 GW_OPTION_CALL(take_reverse)},
 	{"edge-ids", NULL, "store each edge's input row as orig_id; edges with features always have it", 6,
 	 GW_OPTION_FLAG(A, import.edge_ids)},
 	{"transpose", NULL, "store out-edges too", 6, GW_OPTION_FLAG(A, import.transpose)},

@@ -81,7 +81,7 @@ static gw_status add_set(struct gw_import *im, struct gw_import_set *set)
 					 .time = set->times ? set->times : set->given_times,
 					 .time_name = "time",
 					 .time_unit = set->time_unit,
-					 .reverse = o->reverse,
+					 .reverse = o->reverse || set->reverse,
 					 .transpose = o->transpose,
 					 .keep_orig_id = o->edge_ids};
 	bool symmetric;

@@ -39,6 +39,7 @@ enum gw_import_kind {
 	GW_IMPORT_EDGE_TIME,    /* "src:rel:dst=FILE" or FILE */
 	GW_IMPORT_WEIGHT,       /* "[src:rel:dst:]name" of an edge feature, or a column */
 	GW_IMPORT_TIME,         /* "[src:rel:dst:]name" of a feature of edges or nodes, or a column */
+	GW_IMPORT_REVERSE,      /* "src:rel:dst" */
 };
 
 struct gw_import_word {
@@ -115,7 +116,7 @@ struct gw_import_column {
 struct gw_import_set {
 	uint32_t src, dst; /* node spaces */
 	char rel[GW_NAME_MAX + 1];
-	bool triples;
+	bool triples, reverse; /* reverse: add dst:rev_rel:src */
 	struct gw_import_file *files;
 	uint32_t num_files, files_room;
 	uint64_t rows, rows_expected; /* expected: the count in the metadata, */
@@ -281,8 +282,13 @@ gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_fea
 gw_status gw_import_archive_features(struct gw_import *im, const struct gw_npz *npz, const char *path, uint32_t space);
 /* Whether the edge set has a feature of this name. */
 bool gw_import_has_feature(const struct gw_import *im, uint32_t set, const char *name);
-/* Whether a column can become a feature of the edge set: it has text only. what: the option's kinds of features. */
-gw_status gw_import_column_possible(const struct gw_import_set *set, const char *column, const char *what);
+/* Makes a column the feature "weight" or "time" of the edge set. *to: the column that is this feature so far, or NULL.
+ * what: the option's kinds of features. GW_INVALID: another column is, or a file is not text. */
+gw_status gw_import_set_column(struct gw_import_set *set, const char **to, const char *column, const char *feature,
+			       const char *what);
+/* SRC:REL:DST of an edge set. */
+#define GW_IMPORT_ETYPE_MAX (3 * (size_t)(GW_NAME_MAX + 1))
+void gw_import_etype_text(const struct gw_import *im, const struct gw_import_set *set, char text[GW_IMPORT_ETYPE_MAX]);
 /* Whether --weight names this feature of the edge set. */
 bool gw_import_is_weight(const struct gw_import *im, uint32_t set, const char *name);
 /* Checks a feature that is a weight. GW_UNSUPPORTED: its dtype or shape; GW_RANGE: a value, with its file and row. */

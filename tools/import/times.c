@@ -33,17 +33,9 @@ static bool has_node_feature(const struct gw_import *im, const char *name)
 	return false;
 }
 
-/* A column becomes the feature "time", so an edge type can have one. */
 static gw_status set_time_column(struct gw_import_set *set, const char *column)
 {
-	gw_status status = gw_import_column_possible(set, column, "a feature of edges or nodes");
-	if (status == GW_OK && set->time_column && strcmp(set->time_column, column) != 0)
-		status = gw_fail(GW_INVALID,
-				 "columns %s and %s would both become the feature \"time\": name each with "
-				 "--edge-column NAME=COLUMN, and then --time NAME",
-				 set->time_column, column);
-	set->time_column = column;
-	return status;
+	return gw_import_set_column(set, &set->time_column, column, "time", "a feature of edges or nodes");
 }
 
 static gw_status add_time_word(struct gw_import *im, const char *text)
@@ -58,12 +50,11 @@ static gw_status add_time_word(struct gw_import *im, const char *text)
 
 static gw_status plan_time(struct gw_import *im, const char *text)
 {
-	char etype[3 * (GW_NAME_MAX + 1)];
+	char etype[GW_IMPORT_ETYPE_MAX];
 	bool found = has_node_feature(im, text);
 	for (uint32_t s = 0; s < im->num_sets; s++) {
 		const struct gw_import_set *set = &im->sets[s];
-		snprintf(etype, sizeof(etype), "%s:%s:%s", im->spaces[set->src].name, set->rel,
-			 im->spaces[set->dst].name);
+		gw_import_etype_text(im, set, etype);
 		const char *name = gw_weight_name_in(text, etype);
 		if (name && !gw_import_has_feature(im, s, name) && !has_node_feature(im, name))
 			return set_time_column(&im->sets[s], name);

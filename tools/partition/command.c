@@ -15,6 +15,7 @@
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 #include "tools/partition/report.h"
+#include "tools/tables_record.h"
 #include "tools/tools.h"
 #include "tools/weights.h"
 
@@ -202,6 +203,8 @@ static gw_status run_part(const struct partition_arguments *a, const struct gw_p
 	report->measure_s = partition_seconds_since(measure_ns);
 	if (status == GW_OK)
 		status = gw_split(plan, part, &assignment, a->out, a->replace, &split);
+	if (status == GW_OK)
+		status = gw_tables_record_copy(report->meta, a->out, split.graph_id);
 	if (status == GW_OK) {
 		report->assignment = &assignment;
 		report->quality = &quality;

@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "core/numbers/time_key.h"
+#include "tools/partition/candidates.h"
 #include "tools/partition/split.h"
-
-#define LIST_TEXT_MAX 256
 
 static const struct gw_array *feature_of(const struct gw_part *part, bool edge, uint32_t type, const char *name)
 {
@@ -43,34 +42,15 @@ static void partition_name_row(const void *part, bool edge, uint32_t type, uint6
 					       : ((const int64_t *)ids->data)[row]);
 }
 
-static void list_times(const struct gw_part *part, char text[LIST_TEXT_MAX])
+static bool can_be_time(const struct gw_array_key *key, const struct gw_array_meta *array)
 {
-	char etype[GW_EDGE_FOLDER_MAX + 1];
-	const struct gw_graph_meta *meta = gw_part_meta(part);
-	const struct gw_array *array;
-	size_t used = 0;
-	snprintf(text, LIST_TEXT_MAX, "none");
-	for (uint32_t i = 0; (array = gw_part_array_at(part, i)); i++) {
-		struct gw_array_key key;
-		if (gw_array_key_parse(meta, array->meta->key, &key) != GW_OK || key.out || array->meta->ndim != 1 ||
-		    strcmp(key.name, "orig_id") == 0 || gw_name_is_taken(key.edge, key.name) ||
-		    !gw_time_is_possible(array->meta->dtype))
-			continue;
-		int added = snprintf(text + used, LIST_TEXT_MAX - used, "%s%s:%s", used ? ", " : "",
-				     key.edge ? gw_meta_etype_text(meta, key.type, etype) : meta->ntypes[key.type].name,
-				     key.name);
-		if (added < 0 || used + (size_t)added >= LIST_TEXT_MAX) {
-			text[used] = '\0'; /* no half of a name */
-			return;
-		}
-		used += (size_t)added;
-	}
+	return array->ndim == 1 && gw_time_is_possible(array->dtype) && strcmp(key->name, "orig_id") != 0;
 }
 
 gw_status gw_plan_times_find(const char *const *words, uint32_t count, const struct gw_part *part, unsigned threads,
 			     struct gw_time_plan *out)
 {
-	char list[LIST_TEXT_MAX], fault[LIST_TEXT_MAX];
+	char list[GW_CANDIDATES_MAX], fault[256];
 	const struct gw_graph_meta *meta = gw_part_meta(part);
 	const struct gw_time_view view = {
 		.meta = meta, .context = part, .find = partition_find_time, .name_row = partition_name_row};
@@ -84,7 +64,7 @@ gw_status gw_plan_times_find(const char *const *words, uint32_t count, const str
 	gw_status status = gw_time_plan_make(&view, words, count, threads, out);
 	if (status != GW_NOT_FOUND)
 		return status;
-	list_times(part, list);
+	gw_candidates_list(part, can_be_time, list);
 	snprintf(fault, sizeof(fault), "%s", gw_last_error());
 	return gw_fail(GW_NOT_FOUND, "%s; times can be: %s", fault, list);
 }

@@ -9,32 +9,13 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
+#include "tools/partition/candidates.h"
 #include "tools/partition/split.h"
 #include "tools/weights.h"
 
-#define LIST_TEXT_MAX 256
-
-static void list_candidates(const struct gw_part *part, char text[LIST_TEXT_MAX])
+static bool can_be_weight(const struct gw_array_key *key, const struct gw_array_meta *array)
 {
-	char etype[GW_EDGE_FOLDER_MAX + 1];
-	const struct gw_graph_meta *meta = gw_part_meta(part);
-	const struct gw_array *array;
-	size_t used = 0;
-	snprintf(text, LIST_TEXT_MAX, "none");
-	for (uint32_t i = 0; (array = gw_part_array_at(part, i)); i++) {
-		struct gw_array_key key;
-		if (gw_array_key_parse(meta, array->meta->key, &key) != GW_OK || !key.edge || key.out ||
-		    gw_name_is_taken(true, key.name) ||
-		    gw_weight_form_check(array->meta->dtype, array->meta->ndim, array->meta->shape) != GW_OK)
-			continue;
-		int added = snprintf(text + used, LIST_TEXT_MAX - used, "%s%s:%s", used ? ", " : "",
-				     gw_meta_etype_text(meta, key.type, etype), key.name);
-		if (added < 0 || used + (size_t)added >= LIST_TEXT_MAX) {
-			text[used] = '\0'; /* no half of a name */
-			return;
-		}
-		used += (size_t)added;
-	}
+	return key->edge && gw_weight_form_check(array->dtype, array->ndim, array->shape) == GW_OK;
 }
 
 static const struct gw_array *find_weight(const struct gw_part *part, uint32_t etype, const char *name)
@@ -94,7 +75,7 @@ static gw_status add_feature(const struct gw_part *part, uint32_t etype, const c
 
 static gw_status find_word(const struct gw_part *part, const char *word, unsigned threads, struct gw_plan_weights *out)
 {
-	char text[GW_EDGE_FOLDER_MAX + 1], list[LIST_TEXT_MAX];
+	char text[GW_EDGE_FOLDER_MAX + 1], list[GW_CANDIDATES_MAX];
 	const struct gw_graph_meta *meta = gw_part_meta(part);
 	bool typed = gw_weight_is_typed(word), found = false;
 	gw_status status = GW_OK;
@@ -107,7 +88,7 @@ static gw_status find_word(const struct gw_part *part, const char *word, unsigne
 	}
 	if (status != GW_OK || found)
 		return status;
-	list_candidates(part, list);
+	gw_candidates_list(part, can_be_weight, list);
 	return gw_fail(GW_NOT_FOUND, "\"%s\" is not an edge feature; those with a number for each edge: %s", word,
 		       list);
 }

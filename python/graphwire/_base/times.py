@@ -215,3 +215,18 @@ def begins(what: str, given: Times, until: np.ndarray, unit: str | None = None) 
     found = until - width
     return np.where(found > until, _FIRST, found)
 
+
+def counts_until(ascending: np.ndarray, until: np.ndarray) -> np.ndarray:
+    """How many times are not later than each of `until`, [len(until)] int64. Both are integers or floats, which are
+    compared exactly. ascending: without NaN, or with NaN at its end."""
+    whole = ascending.dtype.kind != "f"
+    if whole and until.dtype.kind == "f":
+        lowest, highest = until < _FIRST, until >= 2.0**63
+        floor = np.floor(np.where(lowest | highest, 0, until)).astype(np.int64)
+        found = np.searchsorted(ascending, floor, side="right")
+        return np.where(lowest, 0, np.where(highest, len(ascending), found))
+    if not whole and until.dtype.kind != "f":
+        real = until.astype(np.float64)
+        above = (real >= 2.0**63) | (np.where(real >= 2.0**63, 0, real).astype(np.int64) > until)
+        until = np.where(above, np.nextafter(real, -np.inf), real)
+    return np.searchsorted(ascending, until, side="right")

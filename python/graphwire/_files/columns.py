@@ -19,8 +19,8 @@ Where = Callable[[int], str]  # the place of a row, for errors: "papers.csv, row
 
 # What says that a number is missing, in any case.
 _MISSING = ("", "na", "n/a", "nan", "-nan", "null", "none", "<na>", "#n/a", "\\n", "nat")
-# {unit: (factor, divisor)}: a time in microseconds is the time, times the factor, divided by the divisor.
-_MICROSECONDS = {"D": (86_400 * 10**6, 1), "s": (10**6, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}
+_UNIT_NAMES = {"D": "days", "s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}  # of each unit of times
 
 _SPLITS = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test",
            "": "", "none": ""}
@@ -48,7 +48,7 @@ def is_text(kind: Any) -> bool:
         check(kind) for check in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary))
 
 
-def _plain(column: Any) -> Any:
+def plain(column: Any) -> Any:
     """The column without dictionaries, chunks and views."""
     pa = arrow()
     if isinstance(column, pa.ChunkedArray):
@@ -65,7 +65,7 @@ def _plain(column: Any) -> Any:
     return column
 
 
-def _refuse_missing(column: Any, name: str, where: Where) -> None:
+def refuse_missing(column: Any, name: str, where: Where) -> None:
     pa = arrow()
     if not column.null_count and not pa.types.is_floating(column.type):
         return
@@ -73,6 +73,13 @@ def _refuse_missing(column: Any, name: str, where: Where) -> None:
     row = pa.compute.index(missing, True).as_py()
     if row >= 0:
         raise ValueError(f"{where(row)}: column {name} is missing (null or NaN): fill it in, or leave out the row")
+
+
+def present(column: Any) -> np.ndarray:
+    """Whether each value is there, bool [rows]: neither null nor NaN."""
+    column = plain(column)
+    missing = column.is_null(nan_is_null=arrow().types.is_floating(column.type))
+    return ~np.asarray(missing.to_numpy(zero_copy_only=False))
 
 
 def _texts(column: Any) -> Texts:
@@ -89,8 +96,8 @@ def ids(column: Any, name: str, where: Where) -> Ids:
     """Ids: int64 [rows], or texts. Floats that are whole numbers are integers. Raises TypeError for other types,
     ValueError for a missing id, for another float and for one of 2^63 or more."""
     pa = arrow()
-    column = _plain(column)
-    _refuse_missing(column, name, where)
+    column = plain(column)
+    refuse_missing(column, name, where)
     if is_text(column.type):
         return _texts(column)
     if pa.types.is_null(column.type):  # without rows; a row would be missing
@@ -122,7 +129,7 @@ def joined(parts: Mapping[str, np.ndarray], where: Where) -> np.ndarray:
     return narrow.joined(list(parts.values()), [error(name) for name in parts])
 
 
-def _flat(column: Any, name: str, where: Where) -> np.ndarray:
+def _flat(column: Any, name: str, where: Where, missing: bool) -> np.ndarray:
     """Lists of one length as [rows, length]."""
     pa = arrow()
     if pa.types.is_fixed_size_list(column.type):
@@ -135,17 +142,23 @@ def _flat(column: Any, name: str, where: Where) -> np.ndarray:
             raise ValueError(f"{where(row)}: column {name} is a list of {lengths[row]}, but the first row's has "
                              f"{width}: the lists of a feature have one length")
     values = column.flatten()
-    inner = rows(values, name, lambda row: where(row // max(width, 1)))
+    inner = rows(values, name, lambda row: where(row // max(width, 1)), missing)
     return inner.reshape(len(column), width, *inner.shape[1:])
 
 
-def _numbers(column: Any, name: str, where: Where) -> np.ndarray:
+def is_list(kind: Any) -> bool:
+    types = arrow().types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _numbers(column: Any, name: str, where: Where, missing: bool = False) -> np.ndarray:
     """rows() without times."""
     pa = arrow()
-    column = _plain(column)
-    _refuse_missing(column, name, where)
-    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type) or pa.types.is_fixed_size_list(column.type):
-        return _flat(column, name, where)
+    column = plain(column)
+    if not (missing and pa.types.is_floating(column.type)):
+        refuse_missing(column, name, where)
+    if is_list(column.type):
+        return _flat(column, name, where, missing)
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type):
         return np.asarray(column.to_numpy(zero_copy_only=False))
     advice = ("declare it in text=[…] or categories=[…]" if is_text(column.type) else
@@ -159,17 +172,26 @@ def _since_1970(column: Any) -> tuple[np.ndarray, str]:
     pa = arrow()
     days = pa.types.is_date32(column.type)
     units = (column.cast(pa.int32()) if days else column).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return units, "D" if days else "ms" if pa.types.is_date64(column.type) else column.type.unit
+    return units, time_unit(column.type)
 
 
-def rows(column: Any, name: str, where: Where) -> np.ndarray:
+def is_time(kind: Any) -> bool:
+    return bool(arrow().types.is_timestamp(kind) or arrow().types.is_date(kind))
+
+
+def time_unit(kind: Any) -> str:
+    """The unit of a type of timestamps or dates."""
+    types = arrow().types
+    return "D" if types.is_date32(kind) else "ms" if types.is_date64(kind) else str(kind.unit)
+
+
+def rows(column: Any, name: str, where: Where, missing: bool = False) -> np.ndarray:
     """Numbers, or lists of numbers of one length: [rows] or [rows, length, …], in the column's own type. Timestamps and
-    dates as datetime64 in their own unit. Raises TypeError and ValueError."""
-    pa = arrow()
-    column = _plain(column)
-    if not (pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)):
-        return _numbers(column, name, where)
-    _refuse_missing(column, name, where)
+    dates as datetime64 in their own unit. missing: floats may be missing, as NaN. Raises TypeError and ValueError."""
+    column = plain(column)
+    if not is_time(column.type):
+        return _numbers(column, name, where, missing)
+    refuse_missing(column, name, where)
     units, unit = _since_1970(column)
     return _rows.times(np.ascontiguousarray(units).view(f"<M8[{unit}]"), lambda row: f"{where(row)}: column {name}")
 
@@ -205,8 +227,8 @@ def text_faults(texts: Any, integers: bool, name: str, where: Where) -> dict[str
 def missing_number(column: Any) -> int:
     """The first row of a column of text that says, among numbers, that a number is missing; -1 without one."""
     pa = arrow()
-    plain = _plain(column).cast(pa.large_string())
-    words = pa.compute.utf8_lower(pa.compute.utf8_trim_whitespace(plain))
+    texts = plain(column).cast(pa.large_string())
+    words = pa.compute.utf8_lower(pa.compute.utf8_trim_whitespace(texts))
     return int(pa.compute.index(pa.compute.is_in(words, value_set=pa.array(_MISSING, pa.large_string())), True).as_py())
 
 
@@ -224,17 +246,18 @@ def is_missing(text: bytes) -> bool:
     return text.decode("utf-8", "replace").strip().lower() in _MISSING
 
 
-def _in_microseconds(column: Any, name: str, where: Where) -> np.ndarray:
-    """Timestamps and dates in microseconds since 1970-01-01, int64. Raises ValueError for one that does not fit."""
+def in_unit(column: Any, wanted: str, name: str, where: Where, advice: str) -> np.ndarray:
+    """Timestamps and dates, without a missing one, in a unit since 1970-01-01, int64. Raises ValueError, which ends in
+    the advice, for one that does not fit."""
     units, unit = _since_1970(column)
-    times, divisor = _MICROSECONDS[unit]
+    times = max(NANOSECONDS[unit] // NANOSECONDS[wanted], 1)
+    divisor = max(NANOSECONDS[wanted] // NANOSECONDS[unit], 1)
     most = (2**63 - 1) // times
     wrong = (units > most) | (units < -most) | (units % divisor != 0)
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ValueError(f"{where(row)}: column {name} is {units[row]} as {column.type}, which is no number of "
-                         "microseconds in 64 bits: name it in features=[…], which keep their unit, and in time= of "
-                         "partition_graph")
+                         f"{_UNIT_NAMES[wanted]} in 64 bits: {advice}")
     return units * times if divisor == 1 else units // divisor
 
 
@@ -242,10 +265,12 @@ def times(column: Any, name: str, where: Where) -> np.ndarray:
     """Times [rows]: integers as they are, int64; timestamps and dates in microseconds since 1970-01-01, datetime64[us].
     Raises ValueError for one that 64 bits do not hold."""
     pa = arrow()
-    column = _plain(column)
-    _refuse_missing(column, name, where)
-    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        return np.ascontiguousarray(_in_microseconds(column, name, where)).view("<M8[us]")
+    column = plain(column)
+    refuse_missing(column, name, where)
+    if is_time(column.type):
+        found = in_unit(column, "us", name, where, "name it in features=[…], which keep their unit, and in time= of "
+                        "partition_graph")
+        return np.ascontiguousarray(found).view("<M8[us]")
     if not pa.types.is_integer(column.type):
         raise TypeError(f"{where(0)}: column {name}: times are integers, timestamps or dates, not {column.type}: name "
                         "other numbers in features=[…], and in time= of partition_graph")
@@ -254,8 +279,8 @@ def times(column: Any, name: str, where: Where) -> np.ndarray:
 
 def texts(column: Any, name: str, where: Where) -> Texts:
     """Text of a column that is declared as text."""
-    column = _plain(column)
-    _refuse_missing(column, name, where)
+    column = plain(column)
+    refuse_missing(column, name, where)
     if not is_text(column.type):
         raise TypeError(f"{where(0)}: column {name} is {column.type}, not text: name it in features=[…]")
     return _texts(column)
@@ -276,7 +301,7 @@ def _split_masks(column: Any, name: str, where: Where) -> dict[str, np.ndarray]:
 def masks(column: Any, name: str, where: Where) -> dict[str, np.ndarray]:
     """Masks, {name: bool [rows]}: one of bools or of 0 and 1, or three of the words train, val (valid, validation) and
     test; a null, an empty word and "none" are in no mask. Raises ValueError for other values."""
-    column = _plain(column)
+    column = plain(column)
     if is_text(column.type):
         return _split_masks(column, name, where)
     values = _numbers(column, name, where)

@@ -32,12 +32,14 @@ from graphwire._base.program import ProgramError, logged, program, without_optio
 from graphwire._base.scratch import Scratch, descriptors
 from graphwire._files import rows as _rows
 from graphwire._files.chunks import Chunked
+from graphwire._files.database import Database
 from graphwire._files.graph_arrays import Arrays
 from graphwire._files.graphs import arrays_of
 from graphwire._files.pyg_data import unplaced
 from graphwire._files.tables import Tables
 
 _log = logging.getLogger("graphwire")
+_OF_FILES = (Tables, Chunked, Database)
 _CLASSES_MAX = 32  # GW_PLAN_NUMBERS_MAX of tools/partition/plan.h
 _PROGRESS = re.compile(r"(.+?) \d[^(]* of [^(]*\((\d+) %\)[^,]*, .*/s$")  # as core/system/progress.c writes it
 
@@ -274,7 +276,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
                     progress: bool | None = None) -> Path:
     """Divides a graph into parts, writes them to a folder, and returns the path of their JSON, out/name.json.
 
-    graph: a graph of DGL, PyTorch Geometric (Data, HeteroData), NetworkX, SciPy or graphwire.datasets; or (src, dst),
+    graph: a graph of DGL, PyTorch Geometric (Data, HeteroData), NetworkX, SciPy or graphwire.datasets; the result of
+        from_tables or from_database; or (src, dst),
         an array of pairs, a table with known names of ends such as src and dst (of pandas, polars or Arrow), or
         {(source type, relation, destination type): one of these or a SciPy matrix}. A SciPy matrix that is not square
         has the node types "row" and "column".
@@ -329,7 +332,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         ("balance_edges", balance_edges))}
     named = [*_named("weight", weight), *_named("time", time, "a feature")]
     shown = _progress.wanted(progress)
-    arrays, is_files = None, isinstance(graph, (Tables, Chunked)) or getattr(graph, "import_words", None) is not None
+    arrays, is_files = None, isinstance(graph, _OF_FILES) or getattr(graph, "import_words", None) is not None
     if is_files and (node_features or edge_features or num_nodes is not None):
         raise TypeError("node_features, edge_features and num_nodes belong to arrays, and this graph is in files")
     if not is_files:
@@ -342,7 +345,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     out.absolute().parent.mkdir(parents=True, exist_ok=True)
     with Scratch(out.absolute().parent, f".{out.name}") as folder:
         flags = [f"--{word}" for word in ("reverse", "undirected", "transpose") if given_flags[word]]
-        if isinstance(graph, (Tables, Chunked)):
+        if isinstance(graph, _OF_FILES):
             words, names = graph.write(folder)
         else:
             words, names = (graph.import_words, {}) if arrays is None else _written(arrays, folder)
@@ -372,4 +375,6 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
               "--seed", seed, *flags, "--out", made], names, shown)
         if beside:
             _move_into(out, made)
+    if isinstance(graph, Database):
+        graph.write_record(out / f"{name}.json")
     return out / f"{name}.json"

@@ -23,10 +23,11 @@ _IDS = ("id", "nodeid", "nodeids", "ids")
 
 
 class Feature:
-    """One feature of a type: where its rows come from. role: features, labels, masks, text, categories or time."""
+    """One feature of a type: where its rows come from. role: features, labels, masks, text, categories or time.
+    missing: a number may be missing, as NaN, and a category, as -1."""
 
-    def __init__(self, role: str, name: str, columns: list[str]):
-        self.role, self.name, self.columns = role, name, columns
+    def __init__(self, role: str, name: str, columns: list[str], missing: bool = False):
+        self.role, self.name, self.columns, self.missing = role, name, columns, missing
 
 
 def label(key: Key) -> str:

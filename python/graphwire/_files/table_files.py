@@ -16,6 +16,7 @@ import numpy as np
 from graphwire._base.escape import escaped_names
 from graphwire._files import columns as _columns
 from graphwire._files import narrow, npy
+from graphwire._files.columns import arrow
 from graphwire._files.numbering import Ids, Numbering, Texts, numbers
 from graphwire._files.table_arguments import Feature, Key, label
 
@@ -34,6 +35,15 @@ class _Categories:
             row = _columns.missing_number(column)
             self._missing = None if row < 0 else where(row)
         self._rows.append(numbers((self._numbering, values, True))[:, 0])
+
+    def append_present(self, column: Any, name: str, where: _columns.Where) -> None:
+        """Appends the values of a column; a missing one is -1."""
+        column = _columns.plain(column)
+        rows = np.flatnonzero(_columns.present(column))
+        codes = np.full(len(column), -1, np.int64)
+        values = _columns.ids(column.take(arrow().array(rows)), name, lambda row: where(int(rows[row])))
+        codes[rows] = numbers((self._numbering, values, True))[:, 0]
+        self._rows.append(codes)
 
     def _check(self, values: list[Any], name: str) -> None:
         """Raises ValueError for a number that is missing among numbers: it would make words of the others."""
@@ -56,7 +66,8 @@ class _Categories:
         if self._rows.count:
             codes = np.load(self._rows.path, mmap_mode="r+")
             for begin in range(0, len(codes), BLOCK):
-                codes[begin:begin + (BLOCK)] = places[codes[begin:begin + (BLOCK)]]
+                block = codes[begin:begin + BLOCK]
+                block[block >= 0] = places[block[block >= 0]]
             codes.flush()
         texts = [values[i] if isinstance(values[i], bytes) else str(values[i]).encode() for i in order]
         written = npy.TextFiles(stem)
@@ -81,10 +92,13 @@ class Writer:
             self._rows[name] = npy.Rows(self._files.path(".npy"))
         self._rows[name].append(rows)
 
-    def _append_category(self, name: str, values: Ids, column: Any, where: _columns.Where) -> None:
-        if name not in self._categories:
-            self._categories[name] = _Categories(npy.Rows(self._files.path(".npy")))
-        self._categories[name].append(values, column, where)
+    def _append_category(self, one: Feature, column: Any, where: _columns.Where) -> None:
+        if one.name not in self._categories:
+            self._categories[one.name] = _Categories(npy.Rows(self._files.path(".npy")))
+        if one.missing:
+            self._categories[one.name].append_present(column, one.columns[0], where)
+        else:
+            self._categories[one.name].append(_columns.ids(column, one.columns[0], where), column, where)
 
     def _append_text(self, name: str, texts: Texts) -> None:
         if name not in self._texts:
@@ -99,7 +113,7 @@ class Writer:
             if one.role == "text":
                 self._append_text(one.name, _columns.texts(column, name, where))
             elif one.role == "categories" or (one.role == "labels" and text):
-                self._append_category(one.name, _columns.ids(column, name, where), column, where)
+                self._append_category(one, column, where)
             elif one.role == "masks":
                 masks = _columns.masks(column, name, where)
                 for mask, rows in masks.items():
@@ -125,7 +139,7 @@ class Writer:
             rows = _columns.labels(batch.column(one.columns[0]), one.columns[0], where)
             self._whole[one.name] = self._whole.get(one.name, True) and bool(narrow.are_exact(rows, np.int64).all())
             return rows
-        parts = {name: _columns.rows(batch.column(name), name, where) for name in one.columns}
+        parts = {name: _columns.rows(batch.column(name), name, where, one.missing) for name in one.columns}
         return parts[one.columns[0]] if len(parts) == 1 else _columns.joined(parts, where)
 
     def _settled(self, name: str, rows: npy.Rows) -> npy.Rows:

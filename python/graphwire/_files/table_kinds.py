@@ -4,8 +4,9 @@
     a CSV or Parquet file, or a list of these         ─┼─▶ Table ─▶ batches(columns): (where, a batch) …
     a folder of part-*.parquet or part-*.csv          ─┘
 
-A folder's files are read in the order of their names. Names that begin with "_" or "." are ignored, as Spark does. The
-values of CSV are numbers if all of the column's values are; a first pass over the file finds that out. The program
+A folder's files are read in the order of their names. Names that begin with "_" or "." are ignored, as Spark does. Of
+folders in it such as "day=3", which Spark's partitionBy writes, the names are columns (folder_columns.py). The values
+of CSV are numbers if all of the column's values are; a first pass over the file finds that out. The program
 reads text and decides on its headers and ids (text_files.py).
 
 Errors: FileNotFoundError; ValueError and TypeError, which name the table or the file, the column and the row.
@@ -15,15 +16,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
+import numpy as np
+
+from graphwire._base.arrays import host
 from graphwire._base.keywords import suggestion
 from graphwire._base.native import Workers
-from graphwire._files import text_files
+from graphwire._files import folder_columns, text_files
 from graphwire._files.columns import Where, arrow, text_faults
 
 BATCH_ROWS = 1 << 17
@@ -81,6 +85,9 @@ class Table:
     def allow_negative(self, name: str) -> None:
         """Ids of a column may be negative, because a table of nodes has them."""
 
+    def allow_missing(self, names: Sequence[str]) -> None:
+        """Ids of these columns may be missing; called before used()."""
+
     def used(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
         """The types of Arrow of the columns that are used. ids: those that are ids. Raises ValueError if another column
         has the name of one of them."""
@@ -93,6 +100,14 @@ class Table:
     def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
         """What used() returns."""
         raise NotImplementedError
+
+    def has_no_nulls(self, name: str) -> bool:
+        """Whether a column is known to have no nulls, without a pass over its rows."""
+        return False
+
+    def has_values(self, name: str) -> bool:
+        """False for a column of text without any value, whose type is a guess. Known after used()."""
+        return True
 
     def odd(self, name: str) -> Optional[str]:
         """The place and the text of the first value that made a column text, for errors: the values before it have
@@ -177,9 +192,9 @@ class _Pandas(Table):
 class _Files(Table):
     """Files of one kind, one after the other. The columns are those of the first; the others must have them too."""
 
-    def __init__(self, what: str, paths: Sequence[Path]):
-        self.paths = paths
-        columns = [self._columns(path) for path in paths]
+    def __init__(self, what: str, paths: Sequence[Path], folders: folder_columns.Folders):
+        self.paths, self._folders = paths, folders
+        columns = [folders.with_names(path, self._columns(path)) for path in paths]
         super().__init__(what, columns[0])
         self._all_names = list(zip(paths, columns))
         for path, names in zip(paths[1:], columns[1:]):
@@ -188,7 +203,15 @@ class _Files(Table):
                 raise ValueError(f"{path}: no column {min(missing)!r}, which {paths[0].name} has")
 
     def _columns(self, path: Path) -> list[str]:
+        """The columns in a file."""
         raise NotImplementedError
+
+    def _in_files(self, columns: Iterable[str]) -> list[str]:
+        return [name for name in columns if name not in self._folders.types]
+
+    def _read_columns(self, columns: Iterable[str]) -> list[str]:
+        """Those of the files that are read: at least one, which says how many rows there are."""
+        return self._in_files(columns) or self._in_files(self.names)[:1]
 
 
 def _ahead(batches: Iterator[Any]) -> Iterator[Any]:
@@ -218,7 +241,21 @@ class _Parquet(_Files):
     def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
         with reading(str(self.paths[0])):
             schema = self._file(self.paths[0]).schema_arrow
-            return {name: schema.field(name).type for name in columns}
+            return {name: self._folders.types[name] if name in self._folders.types else schema.field(name).type
+                    for name in columns}
+
+    def has_no_nulls(self, name: str) -> bool:
+        return name not in self._folders.types and all(self._counts_no_nulls(path, name) for path in self.paths)
+
+    def _counts_no_nulls(self, path: Path, name: str) -> bool:
+        """Whether the statistics of all row groups of a file say that a column has no nulls."""
+        with reading(str(path)):
+            whole = self._file(path).metadata
+            place = next((at for at in range(whole.num_columns) if whole.schema.column(at).path == name), None)
+            if place is None:  # a nested column
+                return False
+            groups = (whole.row_group(group).column(place).statistics for group in range(whole.num_row_groups))
+            return all(one is not None and one.has_null_count and one.null_count == 0 for one in groups)
 
     def _checked(self, path: Path, batches: Iterator[Any]) -> Iterator[Any]:
         """The batches. A damaged page may decode to texts that are no UTF-8, or to places outside of the data."""
@@ -232,13 +269,13 @@ class _Parquet(_Files):
 
     def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
         for path in self.paths:
-            first, file = 0, self._file(path)
-            for name, kind in types.items():
+            first, file, names = 0, self._file(path), self._read_columns(types)
+            for name in self._in_files(types):
                 found = file.schema_arrow.field(name).type
-                if found != kind:
-                    raise TypeError(f"{path}: column {name} is {found}, but {kind} in {self.paths[0].name}")
-            for batch in _ahead(self._checked(path, file.iter_batches(BATCH_ROWS, columns=list(types)))):
-                yield self._at(str(path), first), batch.select(list(types))
+                if found != types[name]:
+                    raise TypeError(f"{path}: column {name} is {found}, but {types[name]} in {self.paths[0].name}")
+            for batch in _ahead(self._checked(path, file.iter_batches(BATCH_ROWS, columns=names))):
+                yield self._at(str(path), first), self._folders.add(path, batch, types)
                 first += batch.num_rows
 
 
@@ -248,7 +285,7 @@ class _Csv(_Files):
 
     has_texts = True
 
-    def __init__(self, what: str, paths: Sequence[Path], words: Sequence[str]):
+    def __init__(self, what: str, paths: Sequence[Path], words: Sequence[str], folders: folder_columns.Folders):
         texts = [text for text in text_files.examined(paths, words) if text.names]  # one without rows has none
         paths = [text.path for text in texts]
         if not texts:
@@ -262,8 +299,10 @@ class _Csv(_Files):
                 texts[place] = text._replace(names=named.names)
         self._texts = dict(zip(paths, texts))
         self._uses: dict[str, str] = {}  # {column of ids: how the program reads it}
+        self._may_miss: set[str] = set()  # columns of ids
         self._odd: dict[str, str] = {}
-        super().__init__(what, paths)
+        self._valued: set[str] = set()  # columns of values that have some
+        super().__init__(what, paths, folders)
         places = list(texts[0].texts)
         if len(places) == 2 and max(places) < len(self.names):
             self.ends = self.names[places[0]], self.names[places[1]]
@@ -285,13 +324,14 @@ class _Csv(_Files):
         pa = arrow()
         from pyarrow import csv
 
-        numbered = {f"c{place}": name for place, name in enumerate(kinds)}
+        names = self._read_columns(kinds)
+        kinds = {**dict.fromkeys(names, pa.string()), **kinds}
+        numbered = {f"c{place}": name for place, name in enumerate(names)}
         convert = csv.ConvertOptions(column_types={column: kinds[name] for column, name in numbered.items()},
                                      strings_can_be_null=True, null_values=[""], quoted_strings_can_be_null=False)
         for path in self.paths:
             text, first = self._texts[path], 0
-            columns = [("text-id" if name in self._uses and kind == pa.string() else self._uses.get(name, "column"),
-                        text.names.index(name)) for name, kind in kinds.items()]
+            columns = [(self._use(name, kinds[name]), text.names.index(name)) for name in names]
             with text_files.rows(text, columns) as stream:
                 with reading(str(path)):
                     reader = csv.open_csv(stream, csv.ReadOptions(block_size=_CSV_BLOCK), csv.ParseOptions(
@@ -301,20 +341,30 @@ class _Csv(_Files):
                         batch = next(reader, None)
                     if batch is None:
                         break
-                    yield self._at(str(path), first), pa.RecordBatch.from_arrays(batch.columns, names=list(kinds))
+                    batch = pa.RecordBatch.from_arrays(batch.columns, names=names)
+                    yield self._at(str(path), first), self._folders.add(path, batch, kinds)
                     first += batch.num_rows
+
+    def _use(self, name: str, kind: Any) -> str:
+        """How the program reads a column: an option of it."""
+        if name not in self._uses:
+            return "column"
+        use = "text" if kind == arrow().string() else self._uses[name]
+        return f"{use}-{'key' if name in self._may_miss else 'id'}"
 
     def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
         pa = arrow()
-        found = {name: self._kind_of_ids(name) for name in ids}
-        self._uses = {name: f"{kind}-id" for name, kind in found.items()}
+        found = {name: self._kind_of_ids(name) for name in self._in_files(ids)}
+        self._uses = dict(found)
         kinds_of_values = [pa.int64(), pa.float64(), pa.bool_(), pa.timestamp("us")]
-        possible = {name: kinds_of_values for name in columns if name not in ids}
+        possible = {name: kinds_of_values for name in self._in_files(columns) if name not in ids}
         faults: dict[str, str] = {}
         for where, batch in self._batches(dict.fromkeys(possible, pa.string())) if possible else ():
             for name, kinds in possible.items():
                 values = batch.column(name)
                 possible[name] = [kind for kind in kinds if _casts(values, kind)]
+                if values.null_count < len(values):
+                    self._valued.add(name)
                 if kinds and not possible[name]:
                     row = _first_odd(values, kinds)
                     if kinds != kinds_of_values or values[:row].null_count < row:
@@ -326,14 +376,21 @@ class _Csv(_Files):
                 raise ValueError(fault)
         types = {name: kinds[0] if kinds else pa.string() for name, kinds in possible.items()}
         types.update({name: pa.string() if kind == "text" else pa.int64() for name, kind in found.items()})
+        types.update(self._folders.types)
         return {name: types[name] for name in columns}
+
+    def has_values(self, name: str) -> bool:
+        return name in self._valued or name in self._uses or name in self._folders.types
 
     def odd(self, name: str) -> Optional[str]:
         return self._odd.get(name)
 
     def allow_negative(self, name: str) -> None:
-        if self._uses[name] == "number-id":
-            self._uses[name] = "signed-id"
+        if self._uses.get(name) == "number":
+            self._uses[name] = "signed"
+
+    def allow_missing(self, names: Sequence[str]) -> None:
+        self._may_miss.update(names)
 
     def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
         return self._batches(types)
@@ -361,17 +418,6 @@ def _first_odd(values: Any, kinds: Sequence[Any]) -> int:
     return begin
 
 
-def _folder(path: Path) -> list[Path]:
-    """The files of a folder. Raises ValueError for folders in it, and if the files are of several kinds."""
-    names = sorted(one for one in os.listdir(path) if one[0] not in "_.")
-    within = next((name for name in names if (path / name).is_dir()), None)
-    if within is not None:
-        raise ValueError(f"{path}: it has the folder {within}: name the files, or write the table without partitionBy")
-    if not names:
-        raise ValueError(f"{path}: no files")
-    return [path / name for name in names]
-
-
 def _kind(path: Path) -> str:
     ends = [end for end in path.suffixes[-2:] if end != ".gz"]
     kind = _KINDS.get(ends[-1].lower()) if ends else None
@@ -381,20 +427,31 @@ def _kind(path: Path) -> str:
 
 
 def _files(paths: Sequence[Path], what: str, words: Sequence[str]) -> Table:
-    found: list[Path] = []
+    folders = folder_columns.Folders()
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"{path}: no such file or folder")
-        found += _folder(path) if path.is_dir() else [path]
+        folders.take(path)
+    folders.settle(what)
+    found = list(folders.files)
     kinds = {_kind(path) for path in found}
     if len(kinds) != 1:
         raise ValueError(f"{what}: files of several kinds: {', '.join(sorted(kinds))}")
     what = what if len(found) > 1 else str(found[0])
-    return _Csv(what, found, words) if kinds == {"csv"} else _Parquet(what, found)
+    return _Csv(what, found, words, folders) if kinds == {"csv"} else _Parquet(what, found, folders)
 
 
 def _is_path(table: Any) -> bool:
     return isinstance(table, (str, os.PathLike))
+
+
+def _column(values: Any) -> Any:
+    """A column of a dictionary as Arrow takes it: tensors as arrays, and arrays of two dimensions as lists of one
+    length."""
+    values = host(values) if hasattr(values, "detach") else values
+    if isinstance(values, np.ndarray) and values.ndim == 2:
+        return arrow().FixedSizeListArray.from_arrays(np.ascontiguousarray(values).reshape(-1), values.shape[1])
+    return values
 
 
 def opened(table: Any, what: str, words: Sequence[str] = ()) -> Table:
@@ -411,7 +468,7 @@ def opened(table: Any, what: str, words: Sequence[str] = ()) -> Table:
         return _Arrow(what, table.schema, lambda: table, once=True)
     if isinstance(table, Mapping) and table and all(isinstance(name, str) for name in table):
         with converting(what):
-            table = pa.table(dict(table))
+            table = pa.table({name: _column(values) for name, values in table.items()})
     if hasattr(table, "__arrow_c_array__") and not hasattr(table, "__arrow_c_stream__"):
         table = pa.table(pa.record_batch(table))
     if isinstance(table, pa.Table):

@@ -216,9 +216,10 @@ def from_tables(edges: Any, nodes: Any = None, *, id: Any = None, src: Any = Non
     edges: {(source type, relation, destination type): table}, or one table.
     nodes: {node type: table}, or one table. A type may lack a table; its nodes are then the ends of its edges.
 
-    A table is a frame of pandas or polars, a table or stream of Arrow, {name: column}, or a path: of text (.csv, .tsv,
-    .txt, .csv.gz), of Parquet, or of a folder of such files as Spark writes them. A list of paths is one table. The
-    program reads text, by the rules of `graphwire import` (docs/PYTHON.md, "How tables are read").
+    A table is a frame of pandas or polars, a table or stream of Arrow, {name: column}, whose columns are arrays, lists,
+    series or tensors, or a path: of text (.csv, .tsv, .txt, .csv.gz), of Parquet, or of a folder of such files as Spark
+    writes them. A list of paths is one table. The program reads text, by the rules of `graphwire import`
+    (docs/PYTHON.md, "How tables are read").
 
     id: the column of ids of the node tables, a name or {node type: name}; default: a column named id, node_id or as its
         type. src, dst: the columns of the ends of edges, a name or {edge type: name}; default: known names such as src

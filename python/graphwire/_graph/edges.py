@@ -7,6 +7,8 @@ Graph's methods of the same names call these functions, and document them and th
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Callable
 
 import numpy as np
@@ -30,7 +32,7 @@ class EdgeList:
     question i are src[offsets[i]:offsets[i + 1]], and likewise dst and edge_ids.
 
     offsets: [questions + 1] int64.
-    src, dst, edge_ids: [edges] int64, global ids.
+    src, dst, edge_ids: [edges] int64, global ids; in a result of Graph.subgraph, src and dst are rows of its nodes.
 
     All arrays are views of one piece of the library's memory, which is freed with the last array. The arrays of an
     EdgeList that of() returns are views too. pickle copies only this list's own edges.
@@ -67,9 +69,19 @@ def _copied(graph: OpenedGraph, pointer: Any, count: int) -> Array:
 
 
 def _list(graph: OpenedGraph, start: Callable[[Any, Any], int]) -> EdgeList:
-    """Runs start(out, ticket), which makes a gw_edge_list. The arrays of the result own the gw_edge_list together."""
-    out = owned("struct gw_edge_list **", lib.edge_list_end)
-    finish(lambda ticket: start(out, ticket))
+    """Runs start(out, ticket), which makes a gw_edge_list."""
+    return _lists(graph, [start])[0]
+
+
+def _lists(graph: OpenedGraph, starts: list[Callable[[Any, Any], int]]) -> list[EdgeList]:
+    """Runs each start(out, ticket) at the same time."""
+    outs = [owned("struct gw_edge_list **", lib.edge_list_end) for _ in starts]
+    finish(*[partial(start, out) for start, out in zip(starts, outs)])
+    return [_edge_list(graph, out) for out in outs]
+
+
+def _edge_list(graph: OpenedGraph, out: Any) -> EdgeList:
+    """The arrays of the result own the gw_edge_list together."""
     found = out[0]
     return EdgeList(*[_arrays.public(_arrays.window(out, part, (count,), np.int64), graph._torch) for part, count in (
         (found.offsets, found.question_count + 1), (found.src, found.edge_count), (found.dst, found.edge_count),
@@ -145,6 +157,49 @@ def neighbours(graph: OpenedGraph, ids: Ids, etype: Etype | None, fanout: int, o
     seen.put(spec, 0)
     return _list(graph, lambda out, ticket: lib.gw_neighbours_start(
         client.pointer, spec, seed, stream, _arrays.ids_pointer(array), len(array), out, ticket))
+
+
+def _by_ntype(graph: OpenedGraph, given: Any, what: str) -> dict[int, Any]:
+    """Arrays of one node type, or {node type: array}, by the number of the type."""
+    if not isinstance(given, Mapping):
+        if len(graph.ntypes) > 1:
+            raise TypeError(f"{what}: {{node type: values}}; the types are {', '.join(graph.ntypes)}")
+        return {0: given}
+    return {graph.ntype_number(ntype): some for ntype, some in given.items()}
+
+
+def subgraph(graph: OpenedGraph, nodes: Any, etypes: Iterable[Etype] | None, groups: Any, held_out: Any,
+             by: str) -> dict[str, EdgeList]:
+    client, lists = graph._opened(), {}
+    numbers = {} if groups is None else _by_ntype(graph, groups, "groups")
+    kept: list[Any] = []  # what the calls read
+    for number, ids in _by_ntype(graph, nodes, "nodes").items():
+        array = ids_module.node_array(graph, number, ids, by, "nodes")
+        kept.append(array)
+        lists[number] = {"ids": _arrays.ids_pointer(array), "count": len(array)}
+        if groups is None:
+            continue
+        own = _arrays.ids_array(numbers.get(number, ()), None, "groups")
+        if len(own) != len(array):
+            raise ValueError(f"groups: {len(own)} values for {len(array)} nodes of {graph.ntypes[number]}")
+        if len(own) and not 0 <= own.min() <= own.max() < 1 << 32:
+            raise ValueError("groups are numbers from 0 to 2^32 - 1")
+        own = own.astype(np.uint32)
+        kept.append(own)
+        lists[number]["groups"] = _arrays.pointer(own, "uint32_t *")
+    wanted = ([number for number, ends in enumerate(graph._ends) if set(ends) <= lists.keys()] if etypes is None
+              else [graph.etype_number(etype) for etype in etypes])
+    specs = []
+    for number in wanted:
+        for end in graph._ends[number]:
+            if end not in lists:
+                raise ValueError(f"nodes: edge type {graph.etypes[number]} needs those of {graph.ntypes[end]}")
+        src, dst = graph._ends[number]
+        specs.append(ffi.new("struct gw_subgraph_spec *", {
+            "etype": number, "src": lists[src], "dst": lists[dst],
+            "held_out": ffi.NULL if held_out is None else held_out.pointer}))
+    found = _lists(graph, [partial(lib.gw_subgraph_start, client.pointer, spec) for spec in specs])
+    return {graph.etypes[number]: some for number, some in zip(wanted, found)}
 
 
 def split(graph: OpenedGraph, what: Any, ntype: str | None, etype: Etype | None, world: int, rank: int) -> Array:

@@ -25,12 +25,13 @@ from graphwire._base.keywords import keywords
 from graphwire._base.native import c_name, check, ffi, lib, text
 from graphwire._base.opened import Etype, OpenedGraph
 from graphwire._base.times import Times
-from graphwire._graph import edges, tensor
+from graphwire._graph import edges, table_seeds, tensor
 from graphwire._graph import ids as ids_module
 from graphwire._graph.edges import EdgeList
 from graphwire._graph.ids import OrigIds
 from graphwire._graph.index import RowIndex
 from graphwire._graph.rules import Time, Weight
+from graphwire._graph.table_seeds import Seeds
 from graphwire._graph.tensor import Initial, Tensor
 
 
@@ -230,6 +231,26 @@ class Graph(OpenedGraph):
         """
         return ids_module.original_ids(self, ids, ntype, etype)
 
+    def seeds_of(self, table: str, keys: Any, times: Times = None, *, time: str = "time",
+                 missing: str = "raise") -> Seeds:
+        """Seeds of a loader by the primary keys of a table, such as the rows of a task: Seeds(ids, times, rows).
+
+            seeds = graph.seeds_of("users", task["user_id"], task["timestamp"])
+            loader = NodeLoader(graph, seeds.ids, [16, 8], time="time", times=seeds.times)
+
+        table: the node type. keys: as ids of ids_of, in any order, and they may repeat. Keys of several columns: a
+            frame or {column: values} in the order of the primary key's columns, or a list of tuples.
+        times: the time of each seed, or one for all: numbers in the unit of the graph's times, or dates of any unit,
+            which are converted exactly or refused. None: the result has no times.
+        time: the name of the times that these are compared with, as for NodeLoader.
+        missing: "raise": a key without a node is an error; "drop": it is left out. The result's `rows` are the places
+            of the others: target[seeds.rows] are their targets.
+
+        Raises the errors of ids_of; ValueError and TypeError for keys of another form; InvalidError for times that do
+        not fit; NotFoundError if the graph has no times of this name.
+        """
+        return table_seeds.seeds_of(self, table, keys, times, time, missing)
+
     # --- Edges. ---
 
     # by="orig" means in all these methods that the given ids are original ids. Results are the graph's ids, which
@@ -300,6 +321,26 @@ class Graph(OpenedGraph):
         """
         return edges.neighbours(self, ids, etype, fanout, out_edges, replace, seed, stream, by, times, window, strict,
                                 weight=weight, time=time, end=end, pick=pick)
+
+    def subgraph(self, nodes: Any, etypes: Iterable[Etype] | None = None, *, groups: Any = None, held_out: Any = None,
+                 by: str = "graph") -> dict[str, EdgeList]:
+        """All edges among nodes, the induced subgraph: {edge type: EdgeList}. Here src and dst are rows of `nodes`: an
+        edge goes from nodes[source type][src] to nodes[destination type][dst]. Entry i has the edges that end at
+        nodes[destination type][i], in their stored order. Parallel edges and loops are all found.
+
+        nodes: ids; of a graph with several node types {node type: ids}. If an id repeats, each of its rows has the
+            edges that end at it, and the edges that start at it start at its first row.
+        etypes: edge types; None: all types between node types of `nodes`.
+        groups: a number of each node, 0 to 2^32 - 1, in the form of `nodes`: only edges between nodes of the same group
+            are found. An id in two groups does not repeat.
+        held_out: a HeldOut, whose edges are left out.
+        by: as for neighbours.
+
+        The owners of the destinations look up the edges. Their answers take at most 16 bytes for each edge, usually 4
+        to 8. Raises ValueError if nodes of an edge type are missing, or if groups differ from nodes in length;
+        TypeError for nodes without a type; and the errors of find_edges, for ids of nodes.
+        """
+        return edges.subgraph(self, nodes, etypes, groups, held_out, by)
 
     def split(self, what: Any = None, ntype: str | None = None, *, etype: Etype | None = None, world: int | None = None,
               rank: int | None = None) -> Array:

@@ -30,6 +30,7 @@ from graphwire._train.seeds import NodeSeeds
 from graphwire.pyg import pinned
 from graphwire.pyg.draws import Draws
 from graphwire.pyg.fetched import Fetched, pointer
+from graphwire.pyg.induced import Induced
 from graphwire.pyg.names import fill
 from graphwire.pyg.options import OF_WORKERS
 from graphwire.pyg.orders import index_batches
@@ -48,6 +49,12 @@ class Asked(NamedTuple):
     metadata: tuple[Any, ...]
     times: dict[str, torch.Tensor] | None = None
     slots: np.ndarray | None = None
+
+
+def _are_ids(index: Any) -> bool:
+    """Whether ids_array would return the same memory."""
+    return (type(index) is torch.Tensor and index.dtype == torch.int64 and index.dim() == 1 and index.is_contiguous()
+            and index.device.type == "cpu")
 
 
 class _Started:
@@ -113,6 +120,9 @@ class _Ahead(Loop):
             raise place.error
         if isinstance(place, torch.Tensor):
             place = place.clone()  # a transform may change input_id
+        if not self._loader._draws_numbers:
+            self._started[number] = self._loader._submit(place, self._seed, number, self._generator)
+            return
         later = self._generator.get_state() if number in self._before else None
         before = self._before.setdefault(number, self._generator.get_state())
         try:
@@ -180,6 +190,8 @@ class SamplesAhead(DataLoader):
     _typed: bool
     _times: torch.Tensor | None
     _times_argument: str | None = None
+    _called = ""  # what the user calls, if it is not the class
+    _draws_numbers = False  # whether _asked draws from the generator
     filter_per_worker: Any
     data: Any
     transform: Any
@@ -190,8 +202,10 @@ class SamplesAhead(DataLoader):
         known = [*inspect.signature(DataLoader.__init__).parameters][1:]
         for name in options:
             if name not in known and name not in OF_WORKERS:
-                raise TypeError(f"{type(self).__name__}() has no argument {name!r}"
-                                f"{suggestion(name, [*inspect.signature(type(self)).parameters, *known])}")
+                words = [word for one in type(self).__mro__ if issubclass(one, SamplesAhead)
+                         for word in inspect.signature(one).parameters]
+                raise TypeError(f"{self._called or type(self).__name__}() has no argument {name!r}"
+                                f"{suggestion(name, [*words, *known])}")
         self._seed_types, self._places = seed_types, count
         self._numbers = {ntype: number for number, ntype in enumerate(self._source.graph.ntypes)}
         self._spec: tuple[Any, Draws, Spec] | None = None
@@ -217,9 +231,9 @@ class SamplesAhead(DataLoader):
             rows = self._source.rows
             self._spec = graph._opened(), draws, Spec(
                 graph, draws.hops, nodes=nodes, features=rows.node_features(), labels=None,
-                edge_features=rows.edge_features(), replace=draws.replace, index_dtype="int64", weight=draws.weight,
-                time=draws.rules, pick=draws.pick, disjoint=draws.disjoint, frontier="new",
-                held_out=self._sampler.held_out, for_pyg=True)
+                edge_features={} if draws.induced else rows.edge_features(), replace=draws.replace,
+                index_dtype="int64", weight=draws.weight, time=draws.rules, pick=draws.pick,
+                disjoint=draws.disjoint, frontier="new", held_out=self._sampler.held_out, for_pyg=True)
             if self._times is not None:
                 self._spec[2].pointer.real_times = self._times.is_floating_point()
                 if self._times_argument is not None:
@@ -229,11 +243,12 @@ class SamplesAhead(DataLoader):
     def _submit(self, index: Any, seed: int, number: int, generator: torch.Generator) -> _Started:
         """Starts the sampling of a batch. index: the places of its seeds. seed, number: determine the draws."""
         client, draws, spec = self._there()
-        index = torch.from_numpy(ids_array(index, self._places, "index"))
-        asked = self._asked(index.view(-1), generator)
+        if not _are_ids(index):
+            index = torch.from_numpy(ids_array(index, self._places, "index")).view(-1)
+        asked = self._asked(index, generator)
         lists, lease = ffi.new("struct gw_seeds[]", len(asked.seeds)), Lease(client)
         for one, (ntype, ids) in zip(lists, asked.seeds.items()):
-            one.type, one.ids, one.count = self._numbers[ntype], pointer(ids), len(ids)
+            one.type, one.ids, one.count = self._numbers[ntype], pointer(ids), ids.numel()
             if asked.times is not None:
                 one.times = pointer(asked.times[ntype])
         check(lib.gw_sample_lists_start(client.pointer, spec.pointer, seed, number, lists, len(lists), lease.cell,
@@ -242,7 +257,9 @@ class SamplesAhead(DataLoader):
 
     def _sampled(self, started: _Started) -> Output:
         """Waits for a batch. Returns its SamplerOutput, which has the Sampled as `_sampled`."""
-        found = Sampled(started.wait(), self._source.ids)
+        fetched, ids = started.wait(), self._source.ids
+        found = (Induced(fetched, ids, self._source.rows.edge_features(), self._sampler.held_out)
+                 if started.draws.induced else Sampled(fetched, ids))
         out = started.draws.counted(found.output(self._typed, started.asked.slots))
         out.metadata, out._sampled = started.asked.metadata, found
         return self._sampler._directed(without(out, self._source.hidden))

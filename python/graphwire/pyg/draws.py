@@ -26,7 +26,8 @@ Counts = Union[NumNeighbors, Sequence[int], Mapping[Any, Sequence[int]]]
 class Draws:
     """num_neighbors: PyG's NumNeighbors. hops: for each hop {(source, relation, destination): count}, at least one hop.
     time: the times by which edges are drawn, or None; unit: theirs, or None. disjoint: whether each seed has nodes of
-    its own; also with times. The other attributes are the arguments; graphwire.pyg.NeighborSampler documents them."""
+    its own; also with times. induced: whether a batch has all edges among its nodes. The other attributes are the
+    arguments; graphwire.pyg.NeighborSampler documents them."""
 
     def __init__(self, graph: Graph, num_neighbors: Counts, replace: bool = False,
                  subgraph_type: str | SubgraphType = "directional", weight_attr: Weight = None,
@@ -36,6 +37,9 @@ class Draws:
         self.time, self.temporal_strategy = time, temporal_strategy
         self.disjoint = checks.flag("disjoint", disjoint) or time is not None
         self.subgraph_type = SubgraphType(subgraph_type)
+        self.induced = self.subgraph_type == SubgraphType.induced
+        if self.induced and time is not None:
+            raise NotImplementedError('time_attr with subgraph_type="induced": graphwire.pyg does not have it')
         # A wrong name is an error here, and not in a worker.
         self.unit = Rules(graph, weight_attr, time=self.rules, pick=self.pick, what=_WORDS).unit
         etypes = [triple(name) for name in graph.etypes]
@@ -60,6 +64,8 @@ class Draws:
             return out
         for name, length in (("num_sampled_nodes", 1), ("num_sampled_edges", 0)):
             counts = getattr(out, name)
+            if counts is None:
+                continue
             setattr(out, name, {kind: some[:length] for kind, some in counts.items()} if isinstance(counts, dict)
                     else counts[:length])
         return out

@@ -7,6 +7,7 @@ A NeighborSampler returns positions in the graph, as PyG's own samplers do. PyG'
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -35,12 +36,12 @@ class EdgePermutation:
 
 
 class EdgePermutations(dict[EdgeType, EdgePermutation]):
-    """{(source, relation, destination): EdgePermutation} of all edge types with original ids. For a homogeneous graph,
-    PyG indexes this object itself by positions."""
+    """{(source, relation, destination): EdgePermutation} of these edge types, if they have original ids. For a
+    homogeneous graph, PyG indexes this object itself by positions."""
 
-    def __init__(self, ids: OriginalIds):
+    def __init__(self, ids: OriginalIds, etypes: Iterable[str]):
         super().__init__((triple(name), EdgePermutation(ids, triple(name)))
-                         for name in ids.graph.etypes if ids.has_edges(name))
+                         for name in etypes if ids.has_edges(name))
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, torch.Tensor):

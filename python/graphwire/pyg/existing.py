@@ -4,12 +4,12 @@
 
 The owners of nodes have an index of their times, so that no column of times comes to this process.
 
-Errors: those of gw_edge_seeds. NotFoundError: no node exists at a time.
+Errors: those of gw_edge_seeds and of weighted.py. NotFoundError: no node exists at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
 from typing import Any
 
 import numpy as np
@@ -18,21 +18,19 @@ from torch_geometric.sampler import NegativeSampling
 
 from graphwire._base import arrays as _arrays
 from graphwire._base.arrays import Lease
-from graphwire._base.native import c_name, ffi, finish, lib
+from graphwire._base.caller import level_of_the_caller
+from graphwire._base.native import NotFoundError, c_name, ffi, finish, lib
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.times import Times
+from graphwire.pyg.weighted import Weighted
 
 
-def check_negatives(time: Times | None, weights: Mapping[str, Any]) -> None:
-    """Raises NotImplementedError for negatives of links with times that cannot be drawn. weights: {argument: weights}
-    of the ends that are drawn among the nodes that exist at a time."""
-    if time is not None and time.edges:
-        raise NotImplementedError(f"neg_sampling with time_attr={time.name!r}: these are times of edges, and do not "
-                                  "say which nodes exist at the time of a link")
-    for name, weight in weights.items():
-        if weight is not None:
-            raise NotImplementedError(f"{name} with time_attr: graphwire.pyg does not draw by weights among the nodes "
-                                      "that exist at a time")
+def warn_of_times_of_edges(time: Times | None) -> None:
+    """Warns of negatives of links whose time_attr does not say which nodes exist at the time of a link."""
+    if time is not None and not time.nodes:
+        warnings.warn(f"graphwire.pyg: neg_sampling with time_attr={time.name!r}: these are times of edges, and do not "
+                      "say when nodes exist: negatives are drawn from all nodes", UserWarning,
+                      stacklevel=level_of_the_caller())
 
 
 class Existing:
@@ -48,8 +46,9 @@ class Existing:
             raise ValueError(f"neg_sampling with time_attr: no edge type of {graph.name} has nodes of type {ntype}")
         self._etype, self._end = ends[0]
 
-    def drawn(self, times: torch.Tensor, generator: torch.Generator | None) -> torch.Tensor:
-        """The graph's ids of nodes that exist at the times, int64 or float64, one for each."""
+    def drawn(self, times: torch.Tensor, links: np.ndarray, generator: torch.Generator | None) -> torch.Tensor:
+        """The graph's ids of nodes that exist at the times, int64 or float64, one for each. links: the link that each
+        of them belongs to, for errors."""
         graph, count, real = self._graph, len(times), times.is_floating_point()
         if not count:
             return torch.empty(0, dtype=torch.int64)
@@ -67,7 +66,13 @@ class Existing:
             "times": _arrays.pointer(until)})
         number = int(torch.randint(2**63 - 1, (), generator=generator).item())
         lease = Lease(client)
-        finish(lambda ticket: lib.gw_sample_lists_start(client.pointer, spec, number, 0, seeds, 1, lease.cell, ticket))
+        try:
+            finish(lambda ticket: lib.gw_sample_lists_start(client.pointer, spec, number, 0, seeds, 1, lease.cell,
+                                                            ticket))
+        except NotFoundError as error:  # as nodes have no ends, none exists at the first time
+            first, ntype = int(times.argmin()), graph.ntypes[self._ntype]
+            raise NotFoundError(error.status, f"a negative for link {links[first]}, time {times[first].item()}: no "
+                                f'node of {ntype} exists at this time by its "{self._name}"') from error
         mini = lease.minibatch
         rows = _arrays.copied(mini.edges[0].negative_rows, (count,), np.uint32)
         nodes = _arrays.copied(mini.nodes[self._ntype], (int(mini.node_counts[self._ntype]),), np.int64)
@@ -76,18 +81,26 @@ class Existing:
 
 class NegativesAtTimes:
     """PyG's NegativeSampling for links with times, as its edge_sample uses it. asked: without times. kinds: the types
-    of the links' ends. given: the times of the links. ids: the translation of the nodes."""
+    of the links' ends. given: the times of the links. links: their names for errors, or None. ids: the translation of
+    the nodes."""
 
-    def __init__(self, asked: NegativeSampling, time: Times, kinds: tuple[str, str], given: Any, ids: OriginalIds):
+    def __init__(self, asked: NegativeSampling, time: Times, kinds: tuple[str, str], given: torch.Tensor, links: Any,
+                 ids: OriginalIds):
+        warn_of_times_of_edges(time)
         self._asked, self.amount, self.is_binary, self.is_triplet = (
             asked, asked.amount, asked.is_binary, asked.is_triplet)
-        ends = ("src", "dst") if asked.is_binary() else ("dst",)
-        self._kinds = {end: kind for end, kind in zip(("src", "dst"), kinds) if kind in time.nodes and end in ends}
-        check_negatives(time, {f"{end}_weight": getattr(asked, f"{end}_weight") for end in self._kinds})
+        self._kinds = {end: kind for end, kind in zip(("src", "dst"), kinds) if kind in time.nodes}
         self._time, self._times, self._ids = time, given, ids
+        self._links = np.arange(len(given)) if links is None else np.asarray(links)
 
     def sample(self, count: int, endpoint: str, num_nodes: int | None = None) -> torch.Tensor:
         if endpoint not in self._kinds:
             return self._asked.sample(count, endpoint, num_nodes)
-        times, kind = self._times[torch.arange(count) % max(len(self._times), 1)], self._kinds[endpoint]
-        return self._ids.nodes_to_user(kind, Existing(self._time, kind).drawn(times, None))
+        kind, name = self._kinds[endpoint], f"{endpoint}_weight"
+        belongs, weight = np.arange(count) % max(len(self._times), 1), getattr(self._asked, name)
+        times, links = self._times[torch.from_numpy(belongs)], self._links[belongs]
+        if weight is None:
+            found = Existing(self._time, kind).drawn(times, links, None)
+        else:
+            found = Weighted(self._ids, kind, name, weight, self._time).drawn(count, times, links, None)
+        return self._ids.nodes_to_user(kind, found)

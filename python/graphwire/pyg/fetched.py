@@ -26,7 +26,7 @@ _SAMPLED = Records("struct gw_sampled_edges", "count", "src", "ids")
 
 def pointer(ids: torch.Tensor) -> Any:
     """The address of ids, contiguous int64; of no ids too, because C may read NULL as "all"."""
-    return ffi.cast("int64_t *", ids.data_ptr()) if len(ids) else _NOTHING
+    return ffi.cast("int64_t *", ids.data_ptr()) if ids.numel() else _NOTHING
 
 
 class Fetched:

@@ -31,9 +31,9 @@ class TensorFrames:
     name: the attribute's name in the data that the graph was made from, and in the batches.
 
     names: the features to fetch, {node type: names}, or names if `frames` is one frame: "tf.COLUMN" for each column,
-        and "tf.y" for the frame's target. A column of lists, such as multicategorical ones, has two features: the lists
-        as rows of the longest one's length, and "tf.COLUMN.length"; a column of tokens has two for each kind of tokens,
-        "tf.COLUMN.input_ids" and so on. Stores of graphwire.pyg and the loaders take them.
+        and "tf.y" for the frame's target. A column of lists, such as multicategorical ones, has two features: the
+        lists as rows of the longest one's length, and "tf.COLUMN.length"; a column of tokens has two for each kind of
+        tokens, "tf.COLUMN.input_ids" and so on. Stores of graphwire.pyg and the loaders take them.
     ragged: the columns that the graph does not store, in the same form, because a few lists are much longer than the
         others: a row of more than 1 KiB for the longest one, which is more than 16 times the mean. The batches' frames
         lack them: add them in a transform of your own, from batch[node type].n_id. Frames without rows do not show

@@ -26,14 +26,16 @@ class InputNodes:
     """ntype: the node type of the seeds; typed: whether batches name types. given, nodes: the ids in the user's data
     and in the graph, [seeds] int64. input_id: what a batch has as input_id, [seeds]; None: the places of the seeds."""
 
+    _argument = "input_nodes"  # names the seeds in errors
+    _form = 'give "type" or ("type", ids)'
+
     def __init__(self, source: Source, data: Any, input_nodes: Any, input_id: Any):
         graph = source.graph
         named, kind, ids = parts_of(input_nodes)
         if source.typed is False and named:
-            raise ValueError(f"input_nodes names a type, and the data has none: {input_nodes!r:.100}")
+            raise ValueError(f"{self._argument} names a type, and the data has none: {kind!r:.100}")
         if source.typed and not named:
-            raise ValueError(f'input_nodes of which type? give "type" or ("type", ids); there are '
-                             f"{', '.join(graph.ntypes)}")
+            raise ValueError(f"{self._argument} of which type? {self._form}; there are {', '.join(graph.ntypes)}")
         self.typed = named
         self.ntype = graph.ntypes[graph.ntype_number(kind)]
         self.input_id = None if input_id is None else torch.as_tensor(input_id)

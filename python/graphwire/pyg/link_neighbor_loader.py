@@ -19,7 +19,7 @@ from graphwire.pyg.ahead import Asked, SamplesAhead
 from graphwire.pyg.draws import Counts, check_together
 from graphwire.pyg.links import Apart, Links, Negatives, Shared, labels_with_negatives, repeated
 from graphwire.pyg.loaders import Loops
-from graphwire.pyg.options import without_effect
+from graphwire.pyg.options import kind_of, without_effect
 from graphwire.pyg.rows import selected, stacked, taken
 from graphwire.pyg.sampler import NeighborSampler, own_sampler
 from graphwire.pyg.sources import Source
@@ -59,7 +59,7 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
     edge_label: [links, …], a label for each link.
     neg_sampling: PyG's NegativeSampling, "binary", "triplet", or (mode, amount). Negatives may be edges of the graph.
         Their ends are drawn uniformly, or in proportion to src_weight and dst_weight, which have a weight for each row
-        of the user's data.
+        of the user's data; with times of nodes, among the nodes whose time is not later than the link's.
 
     The other arguments, the batches and the errors are NeighborLoader's. Batches also have edge_label_index and
     edge_label; with "triplet" src_index, dst_pos_index and dst_neg_index instead. Each end of a batch's links and
@@ -74,6 +74,7 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
     __repr__ = SamplesAhead.__repr__
 
     _times_argument = "edge_label_time"
+    _draws_numbers = True
 
     def __init__(self, data: Any, num_neighbors: Counts, edge_label_index: Any = None, edge_label: Any = None,
                  edge_label_time: Any = None, replace: bool = False, subgraph_type: SubgraphType | str = "directional",
@@ -83,6 +84,7 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
                  transform_sampler_output: Callable[[Any], Any] | None = None, is_sorted: bool = False,
                  filter_per_worker: bool | None = None, neighbor_sampler: Any = None, directed: bool = True, *,
                  ids: str = "orig", **kwargs: Any):
+        subgraph_type = kind_of(subgraph_type, directed)
         check_together(weight_attr, temporal_strategy, time_attr is not None)
         without_effect({**kwargs, "is_sorted": is_sorted})
         given = own_sampler(neighbor_sampler, disjoint, temporal_strategy, time_attr)
@@ -121,7 +123,7 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
     def _asked(self, index: torch.Tensor, generator: torch.Generator) -> Asked:
         links, given, count = self._links, self.input_data, len(index)
         until = None if self._link_times is None else selected(self._link_times, index)
-        src, dst = self._negatives.added_to(*links.ends(index), until, generator)
+        src, dst = self._negatives.added_to(*links.ends(index), index, until, generator)
         seeds = (Apart if self._sampler.disjoint else Shared)(links.kind, count, src, dst)
         times = None
         if until is not None and self._times is not None and isinstance(seeds, Apart):

@@ -16,12 +16,13 @@ import torch
 from torch_geometric.sampler import NegativeSampling
 
 from graphwire._graph.held_out import pair_of
-from graphwire.pyg.existing import Existing, check_negatives
+from graphwire.pyg.existing import Existing, warn_of_times_of_edges
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.rows import joined, selected, taken, with_zeros
 from graphwire.pyg.sources import Source
 from graphwire.pyg.subgraph import EdgeType, triple
 from graphwire.pyg.times import Times
+from graphwire.pyg.weighted import Weighted
 
 READ_MAX = 1 << 22  # links that are read when the loader is made: 32 bytes each; the ends of more are read with a batch
 
@@ -148,19 +149,20 @@ class Negatives:
         self._amount = 0 if asked is None else asked.amount
         wanted = [(ntype, name) for ntype, name, drawn in (
             (kind[0], "src_weight", self.binary), (kind[2], "dst_weight", self.binary or self.triplet)) if drawn]
-        timed = () if time is None else time.nodes
         if wanted:
-            check_negatives(time, {name: getattr(asked, name) for ntype, name in wanted if ntype in timed})
+            warn_of_times_of_edges(time)
+        timed = () if time is None else time.nodes
         self._ends = [_Ends(source, ntype, name, getattr(asked, name), time if ntype in timed else None)
                       for ntype, name in wanted]
 
-    def added_to(self, src: torch.Tensor, dst: torch.Tensor, times: torch.Tensor | None,
+    def added_to(self, src: torch.Tensor, dst: torch.Tensor, links: torch.Tensor, times: torch.Tensor | None,
                  generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-        """(src, dst) with those of the negatives behind them: pairs, or with "triplet" destinations. times: those of
-        the links, or None."""
+        """(src, dst) with those of the negatives behind them: pairs, or with "triplet" destinations. links: the places
+        of the links, for errors. times: those of the links, or None."""
         more = math.ceil(len(src) * self._amount)
-        at = None if times is None else taken(times, repeated(more, len(src)))
-        drawn = [ends.drawn(more, at, generator) for ends in self._ends]
+        belongs = repeated(more, len(src))
+        at, links_at = None if times is None else taken(times, belongs), links.numpy()[belongs]
+        drawn = [ends.drawn(more, at, links_at, generator) for ends in self._ends]
         if self.binary:
             src = joined([(src, None), (drawn[0], None)])
         return src, joined([(dst, None), (drawn[-1], None)]) if drawn else dst
@@ -168,36 +170,22 @@ class Negatives:
 
 class _Ends:
     """Nodes of a type as ends of negatives. weight: [nodes] in the order of the user's rows; None: all nodes are
-    equally likely. Weights are summed once, so that the time of a draw does not depend on the number of nodes. time:
-    the times from which nodes exist; None: they exist at all times.
-
-    Raises ValueError, which has `name`, for a wrong shape, for weights that are negative, not finite or all 0, and for
-    a type whose ids are not rows."""
+    equally likely. time: the times from which nodes exist; None: they exist at all times. Errors: those of Weighted.
+    """
 
     def __init__(self, source: Source, ntype: str, name: str, weight: Any, time: Times | None = None):
-        self._count, self._sums = source.graph.num_nodes(ntype), None
-        self._existing = None if time is None else Existing(time, ntype)
-        if weight is None:
-            return
-        weight = torch.as_tensor(weight, dtype=torch.float64, device="cpu")
-        if weight.shape != (self._count,):
-            raise ValueError(f"{name}: shape {list(weight.shape)} for {self._count} nodes of type {ntype}")
-        if not bool((weight >= 0).all()) or not 0 < float(weight.sum()) < math.inf:
-            raise ValueError(f"{name}: weights are finite, not negative, and not all 0")
-        nodes, in_rows = source.ids.all_nodes(ntype)
-        if not in_rows:
-            raise ValueError(f"{name} has a row for each id from 0 to {self._count - 1}, and nodes of {ntype} have "
-                             "other original ids")
-        self._sums = torch.empty_like(weight).index_copy_(0, nodes, weight).cumsum(0)
+        self._count = source.graph.num_nodes(ntype)
+        self._weighted = None if weight is None else Weighted(source.ids, ntype, name, weight, time)
+        self._existing = None if time is None or weight is not None else Existing(time, ntype)
 
-    def drawn(self, count: int, times: torch.Tensor | None, generator: torch.Generator) -> torch.Tensor:
+    def drawn(self, count: int, times: torch.Tensor | None, links: np.ndarray,
+              generator: torch.Generator) -> torch.Tensor:
         """The graph's ids of `count` nodes, with replacement. times: of each of them, or None."""
+        if self._weighted is not None:
+            return self._weighted.drawn(count, times, links, generator)
         if self._existing is not None and times is not None:
-            return self._existing.drawn(times, generator)
-        if self._sums is None:
-            return torch.randint(self._count, (count,), generator=generator)
-        at = torch.rand(count, dtype=torch.float64, generator=generator).numpy() * float(self._sums[-1])
-        return torch.from_numpy(np.searchsorted(self._sums.numpy(), at, side="right"))
+            return self._existing.drawn(times, links, generator)
+        return torch.randint(self._count, (count,), generator=generator)
 
 
 def labels_with_negatives(labels: torch.Tensor | None, links: int, negatives: int) -> torch.Tensor:

@@ -223,7 +223,16 @@ class TorchLoops(Loops):
         """PyG's iterator, of Attempts."""
         asks = object.__new__(type(self))  # a copy, because other threads may begin loops too
         asks.__dict__.update(self.__dict__, collate_fn=Collates(self.collate_fn), filter_fn=lambda attempt: attempt)
-        return super(TorchLoops, asks)._get_iterator()  # type: ignore[misc]
+        found = super(TorchLoops, asks)._get_iterator()  # type: ignore[misc]
+        _keep_queues(getattr(found, "iterator", found))
+        return found
+
+
+def _keep_queues(iterator: Any) -> None:
+    """Keeps the queues of torch's iterator to its workers as long as the iterator. Loaders of PyG refer to themselves,
+    and so do torch's errors of workers. Garbage collection, which deletes them, would close the queues before the
+    iterator writes the workers' end to them, and the iterator would wait 5 s for each worker."""
+    weakref.finalize(iterator, lambda queues: None, getattr(iterator, "_index_queues", ())).atexit = False
 
 
 def _not_default(call: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from graphwire.pyg.ahead import Asked, SamplesAhead
 from graphwire.pyg.draws import Counts, check_together
 from graphwire.pyg.input_nodes import InputNodes
 from graphwire.pyg.loaders import Loops
-from graphwire.pyg.options import without_effect
+from graphwire.pyg.options import kind_of, without_effect
 from graphwire.pyg.rows import selected
 from graphwire.pyg.sampler import NeighborSampler, own_sampler
 from graphwire.pyg.sources import Source, store_of
@@ -30,12 +30,15 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
     """torch_geometric.loader.NeighborLoader, with its arguments, batches and attributes. docs/PYG.md has a table of all
     arguments.
 
-    data: a graphwire.Graph, graphwire.pyg.stores(…), Data or HeteroData. A batch of a graph gets every feature of
-        nodes and edges; a batch of stores, their attributes; a batch of data in memory, what PyG selects. The loader
-        stores the edges of data in memory when it is made, so that a later change of them has no effect.
+    data: a graphwire.Graph, graphwire.pyg.stores(…), Data, HeteroData, or (FeatureStore, GraphStore) of your own
+        classes. A batch of a graph gets every feature of nodes and edges; a batch of stores, their attributes; a batch
+        of data in memory, what PyG selects. The loader stores the edges of data in memory and of your own stores when
+        it is made, so that a later change of them has no effect.
     num_neighbors: a count for each hop, or {edge type: counts}; -1: all neighbours.
     input_nodes: the seeds: None (all nodes), ids, a mask of bools, a feature of the graph, "type", or ("type", one of
         these).
+    subgraph_type: "induced": batches have all edges among their nodes, which the draws decide; disjoint ones, those
+        among the nodes of each seed. num_sampled_nodes and num_sampled_edges are None then, as in PyG.
     weight_attr: an edge feature, or {edge type: feature}; graphwire.NodeLoader describes the draws.
     disjoint: each seed has nodes of its own, also if seeds are equal. The batch has the attribute batch of each node
         type, the place of each node's seed.
@@ -60,8 +63,8 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
     effect, which one UserWarning says. torch's random numbers, or `generator`, decide the order and the draws. Loops,
     states and the warning for unequal ranks are as graphwire.pyg.NodeLoader's.
 
-    Raises NotImplementedError, which names the option, for subgraph_type="induced", directed=False, and weight_attr
-    with time_attr; ValueError, TypeError and LookupError for other arguments; the errors of from_pyg for data in
+    Raises NotImplementedError, which names the options, for time_attr with subgraph_type="induced" or weight_attr;
+    ValueError, TypeError and LookupError for other arguments; the errors of from_pyg for data in
     memory; NotFoundError and InvalidError for ids that belong to no node or to several. A batch raises PeerError or
     DeadlineError if a server does not answer.
     """
@@ -75,6 +78,7 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
                  transform_sampler_output: Callable[[Any], Any] | None = None, is_sorted: bool = False,
                  filter_per_worker: bool | None = None, neighbor_sampler: Any = None, directed: bool = True, *,
                  ids: str = "orig", **kwargs: Any):
+        subgraph_type = kind_of(subgraph_type, directed)
         check_together(weight_attr, temporal_strategy, time_attr is not None)
         without_effect({**kwargs, "is_sorted": is_sorted})
         given = own_sampler(neighbor_sampler, disjoint, temporal_strategy, time_attr)
@@ -90,17 +94,22 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
         self.transform, self.transform_sampler_output = transform, transform_sampler_output
         self.filter_per_worker, self.custom_cls = filter_per_worker, self._source.custom_cls
         self.input_id = kwargs.pop("input_id", None)
-        found = InputNodes(self._source, data, input_nodes, self.input_id)
+        found = self._seeds_of(data, input_nodes)
         self._typed, self._nodes = found.typed, found.nodes
         self._ntype = found.ntype
-        times = None if input_time is None else SeedTimes(input_time, len(self._nodes), "input_time",
-                                                          self._sampler._draws.unit)
+        times = None if input_time is None else self._times_given(input_time)
         self._times, self._times_argument = self._times_of(times), None if times is None else "input_time"
         self.input_data = NodeSamplerInput(input_id=found.input_id, node=found.given,
                                            time=None if times is None else times.given,
                                            input_type=found.ntype if found.typed else None)
         self._begin_loops()
         self._begin(len(self._nodes), [found.ntype], kwargs)
+
+    def _seeds_of(self, data: Any, input_nodes: Any) -> InputNodes:
+        return InputNodes(self._source, data, input_nodes, self.input_id)
+
+    def _times_given(self, input_time: Any) -> SeedTimes:
+        return SeedTimes(input_time, len(self._nodes), "input_time", self._sampler._draws.unit)
 
     def _times_of(self, given: SeedTimes | None) -> torch.Tensor | None:
         """The times of all seeds; None if no edge is drawn by time."""

@@ -1,5 +1,5 @@
-"""Arguments of PyTorch Geometric's loaders and samplers that graphwire.pyg does not have, each refused by its name, and
-those that have no effect, which one warning names."""
+"""Arguments of PyTorch Geometric's loaders and samplers that are older words; those that graphwire.pyg does not have,
+each refused by its name; and those that have no effect, which one warning names."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ OF_WORKERS = {"num_workers": (0,), "persistent_workers": (False,), "prefetch_fac
               "share_memory": (False,), "is_sorted": (False,)}
 
 
-def _missing(what: str) -> NotImplementedError:
-    return NotImplementedError(f"{what}: graphwire.pyg does not have this kind of sampling")
+def kind_of(subgraph_type: Any, directed: bool) -> SubgraphType:
+    """The kind of subgraph that both arguments ask for. Warns of directed=False, as PyG does."""
+    if directed:
+        return SubgraphType(subgraph_type)
+    warnings.warn("directed=False is deprecated: use subgraph_type='induced'", UserWarning,
+                  stacklevel=level_of_the_caller())
+    return SubgraphType.induced
 
 
-def refuse(subgraph_type: Any, directed: bool, sample_direction: str = "forward") -> None:
-    """Raises NotImplementedError, which names the option that asks for a kind of sampling that does not exist."""
-    if not directed:
-        raise _missing('directed=False, which is subgraph_type="induced"')
-    if SubgraphType(subgraph_type) == SubgraphType.induced:
-        raise _missing('subgraph_type="induced"')
+def check_direction(sample_direction: str) -> None:
+    """Raises NotImplementedError for draws along the edges."""
     if checks.choice("sample_direction", sample_direction, ("forward", "backward")) == "backward":
-        raise _missing('sample_direction="backward"')
+        raise NotImplementedError('sample_direction="backward": graphwire.pyg does not have this kind of sampling; '
+                                  "reverse the edges of the data")
 
 
 def without_effect(given: Mapping[str, Any]) -> None:

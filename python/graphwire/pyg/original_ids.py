@@ -17,6 +17,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
 import torch
 
 from graphwire._base import arrays as _arrays
@@ -162,6 +163,18 @@ class OriginalIds:
             wrong = ids[(ids < 0) | (ids >= count)]
             raise OutOfRangeError("GW_RANGE", f"{what}: {ntype} has no node {int(wrong[0])}; there are {count}")
         return ids
+
+    def nodes_of_keys(self, ntype: str, keys: Any) -> torch.Tensor:
+        """The graph's ids of nodes by the keys of a table, [len(keys)] int64; -1: no node has the key. keys: int64, the
+        user's ids; or an array of Arrow with texts. Raises TypeError if the ids of the type are of the other kind."""
+        numbers = isinstance(keys, np.ndarray)
+        texts = self.word == "orig" and self._texts(ntype)
+        if numbers == texts:
+            raise TypeError(f"ids of {ntype} are {'texts' if texts else 'numbers'}, and the keys are "
+                            f"{'numbers' if numbers else 'texts'}")
+        if texts or ntype in self._nodes:
+            return torch.as_tensor(self.graph.ids_of(keys, ntype, missing="mark"))
+        return torch.from_numpy(np.where((keys >= 0) & (keys < self.graph.num_nodes(ntype)), keys, -1))
 
     def nodes_to_user(self, ntype: str, ids: torch.Tensor) -> torch.Tensor:
         """The ids in the user's data of nodes of the graph, [len(ids)] int64."""

@@ -2,10 +2,11 @@
 
     GraphStore.get_all_edge_attrs() -> of each edge type one layout -> sources and destinations
     FeatureStore.get_all_tensor_attrs() -> numbers of nodes, and the times and weights that the caller names
-        -> Data or HeteroData, of which contents.py makes the graph
+        -> Data or HeteroData -> contents.py makes the graph
 
-An edge's id is its place in the layout that PyG's samplers take: CSC before COO before CSR; without types the first
-one. Edges need not be sorted. Rows of nodes stay in the FeatureStore, which each batch asks for them.
+An edge's id is its place in the layout that PyG's samplers take: CSC before COO before CSR. Its loaders take COO before
+CSC before CSR for links. Both take the first layout of edges without a type. Edges need not be sorted. Rows of nodes
+stay in the FeatureStore, which each batch asks for them.
 
 Errors: ValueError and TypeError for edges that are not of their layout.
 """
@@ -23,23 +24,30 @@ from torch_geometric.data.graph_store import EdgeLayout
 
 from graphwire._files import rows as _rows
 
-_LAYOUTS = (EdgeLayout.CSC, EdgeLayout.COO, EdgeLayout.CSR)
+_OF_SAMPLERS = (EdgeLayout.CSC, EdgeLayout.COO, EdgeLayout.CSR)
+_OF_LINKS = (EdgeLayout.COO, EdgeLayout.CSC, EdgeLayout.CSR)
+
+
+def are_typed(feature_store: Any, graph_store: Any) -> bool:
+    """Whether edges, or nodes if no edge type exists, have types."""
+    types = [attr.edge_type for attr in graph_store.get_all_edge_attrs()] or [
+        _group(attr) for attr in feature_store.get_all_tensor_attrs()]
+    if None in types and any(types):
+        raise ValueError("data: some types of the stores are None, which is the type of homogeneous data, and some not")
+    return None not in types
 
 
 def as_data(feature_store: Any, graph_store: Any, names: Collection[str]) -> Union[Data, HeteroData]:
     """The edges of a GraphStore, the numbers of nodes, and the attributes of the FeatureStore that have these names."""
     attrs = graph_store.get_all_edge_attrs()
     tensors = [(_group(attr), attr) for attr in feature_store.get_all_tensor_attrs()]
-    types = [attr.edge_type for attr in attrs] or [group for group, _ in tensors]
-    typed = None not in types
-    if not typed and any(types):
-        raise ValueError("data: some edges of the GraphStore have a type and some have none")
+    typed = are_typed(feature_store, graph_store)
     tensors = [(group, attr) for group, attr in tensors if group is not None] if typed else [
         (None, attr) for _, attr in tensors]
     data: Any = HeteroData() if typed else Data()
     sizes: dict[Any, list[int]] = {group: [] for group, _ in tensors if not isinstance(group, tuple)}
     for etype, layouts in _by_type(attrs).items():
-        attr = min(layouts, key=lambda one: _LAYOUTS.index(one.layout)) if typed else layouts[0]
+        attr = _first(layouts, _OF_SAMPLERS)
         store = data[tuple(etype)] if typed else data
         store.edge_index = _ends(graph_store, attr)
         for end, ntype in enumerate((etype[0], etype[-1]) if typed else (None, None)):
@@ -58,8 +66,21 @@ def as_data(feature_store: Any, graph_store: Any, names: Collection[str]) -> Uni
 
 def links(graph_store: Any, kind: Any) -> torch.Tensor:
     """All edges of a type, None in data without types, as links in the order of PyG's loaders, [2, links]."""
-    row, col, _ = graph_store.coo(None if kind is None else [kind])
-    return torch.stack([row, col] if kind is None else [row[kind], col[kind]])
+    layouts = _by_type(graph_store.get_all_edge_attrs()).get(kind)
+    return _ends(graph_store, _first(layouts, _OF_LINKS)) if layouts else torch.empty(2, 0, dtype=torch.int64)
+
+
+class OfNodes:
+    """A FeatureStore without types, without its attributes of edges, whose rows a batch cannot ask for by nodes."""
+
+    def __init__(self, feature_store: Any, of_edges: Collection[str]):
+        self._store, self._of_edges = feature_store, of_edges
+
+    def get_all_tensor_attrs(self) -> list[Any]:
+        return [attr for attr in self._store.get_all_tensor_attrs() if attr.attr_name not in self._of_edges]
+
+    def multi_get_tensor(self, attrs: list[Any]) -> Any:
+        return self._store.multi_get_tensor(attrs)
 
 
 def _group(attr: Any) -> Any:
@@ -72,6 +93,11 @@ def _by_type(attrs: Any) -> dict[Any, list[Any]]:
     for attr in attrs:
         found.setdefault(attr.edge_type, []).append(attr)
     return found
+
+
+def _first(layouts: list[Any], order: tuple[EdgeLayout, ...]) -> Any:
+    """The layout of an edge type that PyG reads."""
+    return layouts[0] if layouts[0].edge_type is None else min(layouts, key=lambda one: order.index(one.layout))
 
 
 def _ends(graph_store: Any, attr: Any) -> torch.Tensor:

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
+_OF_NUMPY = frozenset((torch.int64, torch.float64, torch.int32, torch.float32))  # of ids and times
+
 
 def numbers(values: Any) -> np.ndarray:
     """Integers, a tensor or an array, as an array over the same memory."""
@@ -61,7 +63,12 @@ def taken(rows: Any, index: np.ndarray | None) -> torch.Tensor:
 
 def selected(rows: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     """rows[index] for the caller's places, of one dimension: negative ones count from the end. Raises IndexError."""
-    at, count = index.numpy(), len(rows)
+    at, count = index.numpy(), rows.shape[0]
+    if rows.dtype in _OF_NUMPY and _is_plain(rows):
+        try:
+            return torch.from_numpy(rows.numpy()[at])
+        except IndexError:
+            return rows[index]  # torch's error
     if len(at) and (int(at.min()) < -count or int(at.max()) >= count):
         return rows[index]  # torch's error
     return taken(rows, np.where(at < 0, at + count, at))

@@ -70,6 +70,12 @@ class Sampled:
                 {etype: original[name] if ids is None else ids
                  for (name, etype), (_, ids) in zip(names.items(), found)})
 
+    def _counts(self) -> tuple[dict[str, list[int]] | None, dict[EdgeType, list[int]] | None]:
+        """(num_sampled_nodes, num_sampled_edges)."""
+        if self._copies is not None:
+            return self._copies.num_nodes, self._copies.num_edges
+        return self._hops.nodes, {triple(etype): counts for etype, counts in self._hops.edges.items()}
+
     def given(self, kind: str) -> torch.Tensor | None:
         """The ids of a type in output(), as the same object."""
         return self._given.get(kind)
@@ -88,9 +94,7 @@ class Sampled:
         self._given = {**node, **{names[etype]: ids for etype, ids in edge.items()}}
         self._edge_index = {names[etype]: some for etype, some in ends.items()}
         self._rows = {names[etype]: some for etype, some in rows.items()}
-        num_nodes = self._hops.nodes if self._copies is None else self._copies.num_nodes
-        num_edges = ({triple(etype): counts for etype, counts in self._hops.edges.items()} if self._copies is None
-                     else self._copies.num_edges)
+        num_nodes, num_edges = self._counts()
         batch = self._fetched.groups(slots)
         if typed:
             return HeteroSamplerOutput(
@@ -98,13 +102,14 @@ class Sampled:
                 num_sampled_nodes=num_nodes, num_sampled_edges=num_edges)
         ntype, etype = next(iter(node)), next(iter(ends))
         return SamplerOutput(node=node[ntype], row=rows[etype], col=cols[etype], edge=edge[etype],
-                             batch=None if batch is None else batch[0], num_sampled_nodes=num_nodes[ntype],
-                             num_sampled_edges=num_edges[etype])
+                             batch=None if batch is None else batch[0],
+                             num_sampled_nodes=None if num_nodes is None else num_nodes[ntype],
+                             num_sampled_edges=None if num_edges is None else num_edges[etype])
 
 
 def without(out: Output, etypes: list[EdgeType]) -> Output:
     """Removes edge types of the graph that the caller's data lacks."""
     for etype in etypes:
         for name in ("row", "col", "edge", "num_sampled_edges"):
-            getattr(out, name).pop(etype)
+            (getattr(out, name) or {}).pop(etype, None)
     return out

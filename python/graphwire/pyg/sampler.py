@@ -34,7 +34,8 @@ from graphwire._train.loader import sample
 from graphwire.pyg.draws import Counts, Draws, check_together
 from graphwire.pyg.edges import EdgePermutations
 from graphwire.pyg.existing import NegativesAtTimes
-from graphwire.pyg.options import refuse, without_effect
+from graphwire.pyg.induced import edges_among
+from graphwire.pyg.options import check_direction, kind_of, without_effect
 from graphwire.pyg.sampled import Output, without
 from graphwire.pyg.sources import Origin
 from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
@@ -49,7 +50,8 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         of Data, of HeteroData and of stores of your own classes are read once, when the sampler is made.
     num_neighbors: a count for each hop, from the seeds outwards (-1: all neighbours); or {(source, relation,
         destination): such a list}; or NumNeighbors.
-    subgraph_type: "directional" or "bidirectional".
+    subgraph_type: "directional" or "bidirectional"; or "induced", with all edges among the sampled nodes, of disjoint
+        batches among those of each seed.
     replace: sample with replacement.
     disjoint: each seed, and each end of a link, has nodes of its own, which SamplerOutput.batch names.
     temporal_strategy: "uniform" draws among the edges of the time, "last" takes the latest of them.
@@ -61,7 +63,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         feature}. Edges are drawn in proportion to it; graphwire.NodeLoader describes the draws. None: all edges are
         equally likely.
     is_sorted, share_memory: without effect, which a UserWarning says.
-    directed: False is refused: it is the older word for subgraph_type="induced".
+    directed: False is the older word for subgraph_type="induced".
     sample_direction: "backward", along the edges, is refused.
     ids: "orig": seeds and sampled nodes have the ids of the user's data, where the graph keeps them. sample_from_nodes
         and sample_from_edges return the graph's ids of edges, and edge_permutation translates them. PyG's loaders apply
@@ -72,10 +74,12 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
     As in PyG, seeds without a type give a SamplerOutput, and seeds with a type a HeteroSamplerOutput. A Graph of one
     node type and one edge type takes both.
 
-    num_neighbors and keep_orig_edges can be set; the latter makes bidirectional results keep orig_row and orig_col.
+    num_neighbors, disjoint and keep_orig_edges can be set; the last makes bidirectional results keep orig_row and
+    orig_col.
 
-    Raises NotImplementedError for "induced", for "backward", for weight_attr with time_attr, and for negatives that
-    graphwire.pyg.LinkNeighborLoader refuses;
+    Negatives are those of graphwire.pyg.LinkNeighborLoader where links have times, and otherwise PyG's.
+
+    Raises NotImplementedError for "backward", and for time_attr with "induced" or weight_attr;
     ValueError for seeds with or without a type where the data has none or several, for times that do not exist, and for
     "last" without times; TypeError and InvalidError for num_neighbors; TypeError and NotFoundError for weight_attr; the
     errors of from_pyg for data in memory; and those of graphwire.sample.
@@ -86,7 +90,8 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
                  time_attr: str | None = None, weight_attr: Weight = None, is_sorted: bool = False,
                  share_memory: bool = False, directed: bool = True, sample_direction: str = "forward", *,
                  ids: str = "orig", held_out: HeldOut | None = None):
-        refuse(subgraph_type, directed, sample_direction)
+        subgraph_type = kind_of(subgraph_type, directed)
+        check_direction(sample_direction)
         without_effect({"is_sorted": is_sorted, "share_memory": share_memory})
         if not isinstance(data, Origin):
             check_together(weight_attr, temporal_strategy, time_attr is not None)
@@ -95,11 +100,11 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         self._ids, self._typed, self._hidden = origin.ids, origin.typed, origin.hidden
         self._draws = Draws(self.graph, num_neighbors, replace, subgraph_type, weight_attr, disjoint, temporal_strategy,
                             origin.time)
-        self.replace, self.weight_attr, self.disjoint = self._draws.replace, weight_attr, self._draws.disjoint
+        self.replace, self.weight_attr = self._draws.replace, weight_attr
         self.temporal_strategy = temporal_strategy
         self.subgraph_type, self.keep_orig_edges = self._draws.subgraph_type, False
-        self.edge_types = [triple(name) for name in origin.etypes]
-        self._permutations = EdgePermutations(self._ids)
+        self.node_types, self.edge_types = self.graph.ntypes, [triple(name) for name in origin.etypes]
+        self._permutations = EdgePermutations(self._ids, origin.etypes)
 
     @property
     def num_neighbors(self) -> NumNeighbors:
@@ -109,8 +114,29 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
 
     @num_neighbors.setter
     def num_neighbors(self, counts: Counts) -> None:
-        self._draws = Draws(self.graph, counts, self.replace, self.subgraph_type, self.weight_attr, self.disjoint,
+        self._draw(counts, self.disjoint)
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether each seed has nodes of its own, as always with times. It can be set."""
+        return self._draws.disjoint
+
+    @disjoint.setter
+    def disjoint(self, disjoint: bool) -> None:
+        self._draw(self.num_neighbors, disjoint)
+
+    def _draw(self, counts: Counts, disjoint: bool) -> None:
+        self._draws = Draws(self.graph, counts, self.replace, self.subgraph_type, self.weight_attr, disjoint,
                             self.temporal_strategy, self._draws.time)
+
+    @property
+    def is_hetero(self) -> bool:
+        """Whether seeds need a type."""
+        return bool(self._typed)
+
+    @property
+    def is_temporal(self) -> bool:
+        return self._draws.time is not None
 
     def sample_from_nodes(self, index: NodeSamplerInput, **_: Any) -> Output:
         return self._directed(node_sample(index, self._sample))
@@ -120,12 +146,13 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         if index.input_type is None:
             counts = self.graph.num_nodes()
         time, typed = self._draws.time, index.input_type
+        self._check_time(index.time)
         if neg_sampling is not None and time is not None:
             if index.time is None:
                 raise ValueError("edge_label_time is not set, and the sampler has a time_attr: negatives need times")
             kinds = (typed[0], typed[-1]) if typed else (self.graph.ntypes[0], self.graph.ntypes[0])
             times = SeedTimes(index.time, len(index.time), "edge_label_time", self._draws.unit).numbers
-            neg_sampling = NegativesAtTimes(neg_sampling, time, kinds, times, self._ids)
+            neg_sampling = NegativesAtTimes(neg_sampling, time, kinds, times, index.input_id, self._ids)
         return self._directed(edge_sample(index, self._sample, counts, self.disjoint, None, neg_sampling))
 
     @property
@@ -157,6 +184,8 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         found = Subgraph(batch, batch.seed_rows, self.graph.etypes)
         groups = None if batch.groups is None else {
             ntype: found.node_rows(ntype, some) for ntype, some in batch.groups.items()}
+        if draws.induced:
+            return self._induced(found, groups, typed)
         if not typed:
             return draws.counted(self._output(found, ntypes[0], triple(self.graph.etypes[0]), groups))
         return draws.counted(without(HeteroSamplerOutput(
@@ -166,17 +195,34 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
             edge={etype: _ids(found, etype) for etype in found.ends}, batch=groups,
             num_sampled_nodes=found.num_nodes, num_sampled_edges=found.num_edges), self._hidden))
 
+    def _check_time(self, given: Any) -> None:
+        if given is not None and self._draws.time is None:
+            raise ValueError("input_time, edge_label_time: the sampler has no time_attr, which they need")
+
     def _times(self, seeds: Mapping[str, torch.Tensor], given: Mapping[str, Any] | None) -> dict[str, Any] | None:
         """The times of seeds; None if no edge is drawn by time. given: the caller's, or None."""
         draws = self._draws
-        if given is not None and draws.time is None:
-            raise ValueError("input_time, edge_label_time: the sampler has no time_attr, which they need")
+        self._check_time(given)
         if draws.time is None or draws.rules is None:
             return None
         if given is None:
             return {ntype: draws.time.own(ntype, ids, "input_time", draws.unit) for ntype, ids in seeds.items()}
         return {ntype: SeedTimes(given[ntype], len(ids), "input_time", draws.unit).numbers
                 for ntype, ids in seeds.items()}
+
+    def _induced(self, found: Subgraph, groups: dict[str, torch.Tensor] | None, typed: bool) -> Output:
+        among = edges_among(self.graph, {ntype: found.nodes(ntype) for ntype in self.graph.ntypes}, groups,
+                            self.held_out)
+        node = {ntype: self._nodes(found, ntype) for ntype in found.num_nodes}
+        if typed:
+            return without(HeteroSamplerOutput(
+                node=node, row={etype: ends[0] for etype, (ends, _) in among.items()},
+                col={etype: ends[1] for etype, (ends, _) in among.items()},
+                edge={etype: ids for etype, (_, ids) in among.items()}, batch=groups), self._hidden)
+        ((ends, ids),) = among.values()
+        (only,) = node
+        return SamplerOutput(node=node[only], row=ends[0], col=ends[1], edge=ids,
+                             batch=None if groups is None else groups[only])
 
     def _nodes(self, found: Subgraph, ntype: str) -> torch.Tensor:
         return self._ids.nodes_to_user(ntype, found.nodes(ntype))

@@ -13,7 +13,7 @@ Feature and Tensor for rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn, Union
+from typing import Any, NoReturn, Protocol, Union
 
 import numpy as np
 import torch
@@ -157,10 +157,20 @@ class ServedRows:
 class _OfType:
     """The attributes of one node type or edge type, as data["paper"] and data["a", "to", "b"] return them."""
 
+    _graph: Graph
+    _ids: OriginalIds
+    _of_edges: bool
+    _kind: str
+    _tables: dict[str, Table]
+    _frames: dict[str, ServedFrame]
+    _changes: Changes | None
+    _added: dict[str, torch.Tensor]
+
     def __init__(self, graph: Graph, ids: OriginalIds, of_edges: bool, kind: str, tables: Mapping[str, Table],
-                 frame: ServedFrame | None = None):
-        self._graph, self._ids, self._of_edges, self._kind, self._tables = graph, ids, of_edges, kind, dict(tables)
-        self._frames = {} if frame is None else {frame.name: frame}
+                 frame: ServedFrame | None = None, changes: Changes | None = None):
+        frames = {} if frame is None else {frame.name: frame}
+        self.__dict__.update(_graph=graph, _ids=ids, _of_edges=of_edges, _kind=kind, _tables=dict(tables),
+                             _frames=frames, _changes=changes, _added={})
 
     @property
     def num_nodes(self) -> int:
@@ -183,19 +193,21 @@ class _OfType:
     num_node_features = num_edge_features = num_features
 
     def keys(self) -> list[str]:
-        return [*self._tables, *self._frames]
+        return [*self._tables, *self._frames, *self._added]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._tables or name in self._frames
+        return name in self._tables or name in self._frames or name in self._added
 
-    def __getitem__(self, name: str) -> ServedRows | ServedFrame:
+    def __getitem__(self, name: str) -> ServedRows | ServedFrame | torch.Tensor:
         if name in self._frames:
             return self._frames[name]
+        if name in self._added:
+            return self._added[name]
         if name not in self._tables:
             raise KeyError(self._lacks(name))
         return ServedRows(self._tables[name], self._ids, self._of_edges, self._kind, name)
 
-    def __getattr__(self, name: str) -> ServedRows | ServedFrame:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         if name in _EDGES:
@@ -203,6 +215,30 @@ class _OfType:
         if name not in self:
             raise AttributeError(self._lacks(name))
         return self[name]
+
+    def __delattr__(self, name: str) -> None:
+        """Removes an attribute from the batches to come."""
+        if name not in self:
+            raise AttributeError(self._lacks(name))
+        if self._changes is None or not (name in self._added or isinstance(self._tables.get(name), Feature)):
+            raise _unchanged(name)
+        self._tables.pop(name, None)
+        self._added.pop(name, None)
+        self._changes.drop(self._of_edges, self._kind, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Gives the batches to come an attribute of nodes. value: a tensor with a row for each row of the user's data.
+        """
+        if self._of_edges or self._changes is None or not isinstance(value, torch.Tensor) or name in self._frames or (
+                value.dim() == 0 or len(value) != self._graph.num_nodes(self._kind)):
+            raise _unchanged(name)
+        if not self._ids.in_rows(self._kind):
+            raise ValueError(f"{name}: nodes of type {self._kind} have original ids that are not rows: pass "
+                             'ids="graph" to the loader')
+        if name in self:
+            delattr(self, name)
+        self._added[name] = value
+        self._changes.add(self._kind, name, value)
 
     def _lacks(self, name: str) -> str:
         return f"{self._kind} has no {name!r}; it has {', '.join(self.keys()) or 'no attributes'}"
@@ -216,18 +252,34 @@ def _no_edges(name: str) -> str:
             "graphwire.pyg.GraphStore(graph).coo() reads all of them")
 
 
+def _unchanged(name: str) -> AttributeError:
+    return AttributeError(f"{name}: the data of a graph does not change, except that the data of a loader can lose "
+                          "a feature, and get a tensor with a row for each node: graphwire.pyg.stores(graph, names) "
+                          "names the attributes of batches, and a transform adds others")
+
+
+class Changes(Protocol):
+    """What a loader's batches have of a graph."""
+
+    def drop(self, of_edges: bool, kind: str, name: str) -> None: ...
+
+    def add(self, ntype: str, name: str, rows: torch.Tensor) -> None: ...
+
+
 class ServedData:
     """Data or HeteroData of a graph. graph: the graph itself, whose other attributes this object has too.
     nodes, edges: {type: {attribute: rows}}, the attributes of nodes and of edges. frames: their columns are one
-    attribute, frames.name; None: no frame exists."""
+    attribute, frames.name, or None. changes: the batches of the loader whose data it is; None: of none."""
 
     def __init__(self, graph: Graph, ids: OriginalIds, nodes: Mapping[str, Mapping[str, Table]],
-                 edges: Mapping[str, Mapping[str, Table]], frames: TensorFrames | None = None):
+                 edges: Mapping[str, Mapping[str, Table]], frames: TensorFrames | None = None,
+                 changes: Changes | None = None):
         made = {} if frames is None else served_frames(graph, ids, frames, nodes)
-        found: dict[Any, _OfType] = {
-            ntype: _OfType(graph, ids, False, ntype, *made.get(ntype, (nodes.get(ntype, {}), None)))
-            for ntype in graph.ntypes}
-        found.update({triple(etype): _OfType(graph, ids, True, etype, edges.get(etype, {})) for etype in graph.etypes})
+        split = {ntype: made.get(ntype, (nodes.get(ntype, {}), None)) for ntype in graph.ntypes}
+        found: dict[Any, _OfType] = {ntype: _OfType(graph, ids, False, ntype, tables, frame, changes)
+                                     for ntype, (tables, frame) in split.items()}
+        found.update({triple(etype): _OfType(graph, ids, True, etype, edges.get(etype, {}), changes=changes)
+                      for etype in graph.etypes})
         self.__dict__.update(graph=graph, _stores=found, _ids=ids, _frames=frames, _pair=None)
 
     @property
@@ -311,7 +363,7 @@ class ServedData:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        typed = len(self.node_types) > 1 or len(self.edge_types) > 1
+        typed = self._is_typed()
         if name in _EDGES or (name.endswith("_dict") and name[:-5] in _EDGES):
             raise AttributeError(_no_edges(name))
         if name.endswith("_dict") and any(self._having(name[:-5])):
@@ -328,11 +380,20 @@ class ServedData:
         raise AttributeError(f"the data of graph {self.graph.name} has no {name!r}; it has "
                              f"{', '.join(self.keys()) or 'no attributes'}")
 
-    def _unchanged(self, name: str, *_: Any) -> NoReturn:
-        raise AttributeError(f"{name}: the data of a graph does not change: graphwire.pyg.stores(graph, names) names "
-                             "the attributes of batches, and a transform adds others")
+    def __delattr__(self, name: str) -> None:
+        kinds = list(self._having(name))
+        if len(kinds) != 1 or self._is_typed():
+            raise _unchanged(name)
+        delattr(self._stores[kinds[0]], name)
 
-    __setattr__ = __delattr__ = _unchanged
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._is_typed():
+            raise _unchanged(name)
+        if name != "num_nodes" or value != self.num_nodes:
+            setattr(self._stores[self.node_types[0]], name, value)
+
+    def _is_typed(self) -> bool:
+        return len(self.node_types) > 1 or len(self.edge_types) > 1
 
     def __reduce__(self) -> Any:
         return _again, (dict(self.__dict__),)

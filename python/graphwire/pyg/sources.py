@@ -39,6 +39,7 @@ from graphwire.pyg.fetched import ORIGINAL
 from graphwire.pyg.frames import TensorFrames
 from graphwire.pyg.names import as_attribute, check_names, fill
 from graphwire.pyg.original_ids import OriginalIds
+from graphwire.pyg.rows import selected
 from graphwire.pyg.sampled import Output, Sampled
 from graphwire.pyg.served import ServedData, ServedStores
 from graphwire.pyg.stores import FeatureStore, GraphStore
@@ -53,6 +54,14 @@ class Rows:
 
     def __init__(self, ids: OriginalIds, nodes: Names, edges: Names):
         self.ids, self._nodes, self._edges = ids, nodes, edges
+        self.added: dict[str, dict[str, torch.Tensor]] = {}  # by node type, in the rows of the user's data
+
+    def drop(self, of_edges: bool, kind: str, name: str) -> None:
+        (self._edges if of_edges else self._nodes).get(kind, {}).pop(name, None)
+        self.added.get(kind, {}).pop(name, None)
+
+    def add(self, ntype: str, name: str, rows: torch.Tensor) -> None:
+        self.added.setdefault(ntype, {})[name] = rows
 
     def node_features(self) -> dict[str, list[str]]:
         """What the native loader reads for nodes, {node type: features}."""
@@ -115,7 +124,8 @@ class Origin:
         elif _are_stores(data):
             self._take_stores(data[0], data[1], ids, weight, time_attr, sampled)
         elif self.in_memory:
-            self._take_data(data, ids, weight, time_attr, sampled)
+            typed = isinstance(data, HeteroData)
+            self._take_edges(ids, sampled or graph_of(data, weight, time_attr), typed, typed and not data.edge_types)
         else:
             raise TypeError("data is a graphwire.Graph, (FeatureStore, GraphStore) of graphwire.pyg.stores or of your "
                             f"own, a Data or a HeteroData, not {type(data).__name__}")
@@ -125,13 +135,13 @@ class Origin:
         self.time = None if time_attr is None else Times.of_graph(
             self.graph, time_attr, None if self._store is None else self._store.fetched())
 
-    def _take_data(self, data: Any, ids: str, weight: Weight, time_attr: str | None, sampled: Graph | None) -> None:
+    def _take_edges(self, ids: str, graph: Graph, typed: bool, without_types: bool) -> None:
+        """Takes the graph of edges that have been read."""
         if checks.choice("ids", ids, ("orig", "graph")) == "graph":
             raise ValueError('ids="graph": data in memory has ids of its own; pass a graph, of from_pyg')
-        self.graph, self.typed = sampled or graph_of(data, weight, time_attr), isinstance(data, HeteroData)
-        self.ids = OriginalIds(self.graph, ids)
-        if self.typed and not data.edge_types:
-            self.hidden = [triple(etype) for etype in self.graph.etypes]
+        self.graph, self.typed, self.ids = graph, typed, OriginalIds(graph, ids)
+        if typed and without_types:
+            self.hidden = [triple(etype) for etype in graph.etypes]
 
     def _take_stores(self, features: Any, edges: Any, ids: str, weight: Weight, time_attr: str | None,
                      sampled: Graph | None) -> None:
@@ -139,13 +149,17 @@ class Origin:
             self._store, self.graph, self.typed = features, features._graph, features._typed
             self.ids = features._ids if ids == "orig" else OriginalIds(features._graph, ids)
             return
-        self.own = features, edges
+        self.own, self._of_nodes = (features, edges), features
         if isinstance(edges, GraphStore):
             self.graph, self.typed = edges.graph, edges._typed
             self.ids = edges._ids if ids == "orig" else OriginalIds(edges.graph, ids)
-        else:
-            named = names_of(weight) | ({time_attr} if time_attr else set())
-            self._take_data(own_stores.as_data(features, edges, named), ids, weight, time_attr, sampled)
+            return
+        named = names_of(weight) | ({time_attr} if time_attr else set())
+        self._take_edges(ids, sampled or graph_of(own_stores.as_data(features, edges, named), weight, time_attr),
+                         own_stores.are_typed(features, edges), not edges.get_all_edge_attrs())
+        if not self.typed:
+            of_edges = {feature.name for feature in self.graph.features if feature.of_edges} - {ORIGINAL}
+            self._of_nodes = own_stores.OfNodes(features, of_edges)
 
 
 class Source(Origin):
@@ -167,8 +181,8 @@ class Source(Origin):
             nodes, edges = _every_feature(self.graph)
         self._frames: TensorFrames | None = (
             self._store.frames if self._store is not None else data._frames if isinstance(data, ServedData) else None)
-        self.data = data if self.is_of_pyg else self._served(data, nodes, edges)
         self.rows = Rows(self.ids, nodes, edges)
+        self.data = data if self.is_of_pyg else self._served(data, nodes, edges)
         if self.typed is not True:
             _check_one_place(nodes, edges)
 
@@ -178,7 +192,8 @@ class Source(Origin):
         if self.in_memory:
             links: torch.Tensor = (self.data if kind is None else self.data[kind]).edge_index
             return links
-        return None if self.own is None else own_stores.links(self.own[1], kind)
+        read = self.own is not None and not isinstance(self.own[1], GraphStore)
+        return own_stores.links(self.own[1], kind) if self.own is not None and read else None
 
     @property
     def is_of_pyg(self) -> bool:
@@ -187,7 +202,7 @@ class Source(Origin):
 
     def _served(self, data: Any, nodes: Names, edges: Names) -> Any:
         tensors = {ntype: self._tensors(ntype) for ntype in self.graph.ntypes}
-        made = data_of(self.ids, nodes, edges, tensors, self._frames)
+        made = data_of(self.ids, nodes, edges, tensors, self._frames, self.rows)
         return made if self._store is None else ServedStores(tuple(data), made)
 
     def _tensors(self, ntype: str) -> dict[str, Tensor]:
@@ -201,16 +216,18 @@ class Source(Origin):
             return (filter_hetero_data if typed else filter_data)(data, out.node, out.row, out.col, out.edge)
         if self.own is not None:
             return (filter_custom_hetero_store if typed else filter_custom_store)(
-                *data, out.node, out.row, out.col, out.edge, self.custom_cls)
+                self._of_nodes, self.own[1], out.node, out.row, out.col, out.edge, self.custom_cls)
         made: Any = self.custom_cls() if self.custom_cls is not None else HeteroData() if typed else Data()
         for ntype in self.graph.ntypes:
             ids = out.node[ntype] if typed else out.node
             store = store_of(made, ntype if typed else None)
-            fill(store, {"num_nodes": len(ids)})
+            fill(store, {"num_nodes": ids.numel()})
             for name, rows in self.rows.nodes_of(ntype, ids, found):
                 store[name] = as_attribute(made, store, name, rows)
             for name, tensor in self._tensors(ntype).items():  # they change, so that each batch reads them now
                 store[name] = tensor[self.ids.nodes_to_graph(ntype, ids)]
+            for name, rows in self.rows.added.get(ntype, {}).items():
+                store[name] = selected(rows, ids)
         for etype in self.graph.etypes:
             kind = triple(etype)
             row, col, ids = (out.row[kind], out.col[kind], out.edge[kind]) if typed else (out.row, out.col, out.edge)
@@ -234,16 +251,16 @@ def store_of(data: Any, kind: Any) -> Any:
 
 
 def data_of(ids: OriginalIds, nodes: Names, edges: Names, tensors: Mapping[str, Mapping[str, Tensor]],
-            frames: TensorFrames | None) -> ServedData:
+            frames: TensorFrames | None, changes: Rows | None = None) -> ServedData:
     """What a graph shows in the place of data. nodes, edges: {type: {attribute: feature}}; tensors: {node type:
-    {attribute: tensor}}."""
+    {attribute: tensor}}. changes: those of a loader, which can change its data."""
     graph = ids.graph
     return ServedData(
         graph, ids,
         {ntype: {**{called: graph.feature(name, ntype) for called, name in nodes.get(ntype, {}).items()},
                  **tensors.get(ntype, {})} for ntype in graph.ntypes},
         {etype: {called: graph.feature(name, etype=etype) for called, name in names.items()}
-         for etype, names in edges.items()}, frames)
+         for etype, names in edges.items()}, frames, changes)
 
 
 @keywords

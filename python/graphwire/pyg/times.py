@@ -32,17 +32,20 @@ _DTYPES = (np.int64, np.int32, np.float64, np.float32)
 
 
 class Times:
-    """name: time_attr. nodes, edges: {type: feature} of the types that have times; one of them is empty. rules: {edge
-    type: the time by which its edges are drawn}, as the native loaders' argument time."""
+    """name: time_attr. nodes, edges: {type: feature} of the types that have times. In a graph that has both, as one of
+    tables with keys, edges are drawn by their own times. rules: {edge type: the time by which its edges are drawn}, as
+    the native loaders' argument time. orders: what weighted.py keeps of the nodes' times."""
 
     def __init__(self, graph: Graph, name: str, nodes: Named, edges: Named):
-        _check_one_place(name, bool(nodes), bool(edges))
+        if not (nodes or edges):
+            raise _nowhere(name)
         self.graph, self.name, self.nodes, self.edges = graph, name, nodes, edges
+        self.orders: dict[tuple[str, str], Any] = {}
         own = {(feature.type, feature.name) for feature in graph.features if feature.of_edges}
         sources = {etype: nodes.get(graph.ends(etype)[0]) for etype in graph.etypes}
-        self.rules = edges if edges else {
-            etype: f"{feature}{SOURCE}" if (etype, feature) in own else feature
-            for etype, feature in sources.items() if feature is not None}
+        of_sources = {etype: f"{feature}{SOURCE}" if (etype, feature) in own else feature
+                      for etype, feature in sources.items() if feature is not None}
+        self.rules = {**of_sources, **edges}
 
     @classmethod
     def of_graph(cls, graph: Graph, name: str, attributes: Mapping[str, Mapping[str, str]] | None = None) -> Times:
@@ -53,6 +56,11 @@ class Times:
             if feature.name == name:
                 found[feature.of_edges][feature.type] = name
         return cls(graph, name, *found)
+
+    def tensors(self) -> list[Any]:
+        """The gw_tensors of all times, which the graph owns."""
+        return [*(self.graph.feature(name, ntype).pointer() for ntype, name in self.nodes.items()),
+                *(self.graph.feature(name, etype=etype).pointer() for etype, name in self.edges.items())]
 
     def own(self, ntype: str, nodes: torch.Tensor, argument: str, unit: str | None) -> torch.Tensor:
         """The times of nodes, which are seeds without an argument that gives their times. nodes: the graph's ids; unit:
@@ -68,11 +76,8 @@ class Times:
         return SeedTimes(rows, len(nodes), argument, unit).numbers
 
 
-def _check_one_place(name: str, of_nodes: bool, of_edges: bool) -> None:
-    if of_nodes and of_edges:
-        raise ValueError(f"time_attr: nodes and edges both have {name!r}")
-    if not (of_nodes or of_edges):
-        raise ValueError(f"time_attr: {name!r} is an attribute neither of nodes nor of edges")
+def _nowhere(name: str) -> ValueError:
+    return ValueError(f"time_attr: {name!r} is an attribute neither of nodes nor of edges")
 
 
 def in_memory(data: Any, name: str) -> tuple[dict[Any, Any], dict[Any, Any]]:
@@ -86,7 +91,10 @@ def in_memory(data: Any, name: str) -> tuple[dict[Any, Any], dict[Any, Any]]:
         return ({None: data._store[name]}, {}) if of_nodes else ({}, {None: data._store[name]})
     nodes, edges = ({store._key: store[name] for store in stores if name in store}
                     for stores in (data.node_stores, data.edge_stores))
-    _check_one_place(name, bool(nodes), bool(edges))
+    if nodes and edges:
+        raise ValueError(f"time_attr: nodes and edges both have {name!r}")
+    if not (nodes or edges):
+        raise _nowhere(name)
     return nodes, edges
 
 

@@ -1,0 +1,302 @@
+"""Graphs of tables with keys: rows become nodes, foreign keys become edges in both directions.
+
+    users = graphwire.Table("users.parquet", "id", time="joined")
+    orders = graphwire.Table("orders.parquet", "id", {"user": "users"}, time="at")
+    database = graphwire.from_database({"users": users, "orders": orders})
+    graphwire.partition_graph(database, "shop", 4, "parts/")
+
+    from_database: columns checked ─▶ partition_graph: types of keys, unit of times, columns with missing values
+    ─▶ tables, a batch at a time: keys numbered, rows and times to .npy ─▶ foreign keys looked up
+    ─▶ `graphwire import` reads the files
+
+descriptions.py has the description, and relational_columns.py the rules for columns. docs/TABLES.md is for users.
+
+Errors: ValueError and TypeError, which name the table or the file, the column and the row; ModuleNotFoundError.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+
+from graphwire._base.keywords import keywords
+from graphwire._base.scratch import whole
+from graphwire._files import npy
+from graphwire._files import relational_columns as _relational
+from graphwire._files.columns import Where, arrow
+from graphwire._files.descriptions import MISSING, Duckdb, ForeignKey, Table, described, one_of
+from graphwire._files.graph_arrays import Canonical
+from graphwire._files.numbering import Ids, Numbering, numbers
+from graphwire._files.relational_columns import END, TIME, Columns, value
+from graphwire._files.table_arguments import Feature, TextOptions, features_of, label, selected
+from graphwire._files.table_files import Files, Writer, settled
+from graphwire._files.table_kinds import Table as Rows
+from graphwire._files.table_kinds import opened
+
+_log = logging.getLogger("graphwire")
+RECORD = "graphwire-tables-record-1"
+_ROLES = ("features", "labels", "masks", "text", "categories")
+
+
+class _Edges:
+    """The edges of a foreign key. rows: of its table; null: those without a key; dangling: those whose key no row has.
+    """
+
+    def __init__(self, files: Files, of: str, key: ForeignKey, missing: str):
+        self.etype: Canonical = (of, key.relation, key.table)
+        self.key, self.missing = key, missing
+        self.written, self._files = npy.Rows(files.path(".npy")), files
+        self._times: dict[str, npy.Rows] = {}
+        self.rows = self.null = self.dangling = 0
+
+    def append(self, rows: np.ndarray, found: np.ndarray, times: Mapping[str, np.ndarray]) -> None:
+        """rows: of the foreign key's table. found: those of its target. times: of all rows of the table."""
+        self.written.append(np.stack([rows, found], 1))
+        for name, of_rows in times.items():
+            if name not in self._times:
+                self._times[name] = npy.Rows(self._files.path(".npy"))
+            self._times[name].append(of_rows[rows])
+
+    def close(self, times: Mapping[str, np.ndarray]) -> None:
+        """Ends the files, and adds them to the words of `graphwire import`."""
+        files, of = self._files, label(self.etype)
+        self.written.close(row=(2,))
+        files.add("--edges", self.etype, settled(self.written, files), f"edges of {of}")
+        if self.key.reverse:
+            files.words += ["--reverse-of", files.type_name(*self.etype)]
+        for name, of_rows in times.items():
+            rows = self._times.get(name) or npy.Rows(files.path(".npy"))
+            rows.close(of_rows.dtype)
+            if name == TIME:
+                files.add("--edge-time", self.etype, rows.path, f"times of {of}")
+            else:
+                files.add("--edge-feature", (*self.etype, name), rows.path, f"edge feature {name} of {of}")
+        lost = self.null + self.dangling
+        if lost:
+            _log.warning("%s.%s -> %s: %s of %s rows have no edge: the key is missing in %s, and refers to no row in "
+                         "%s", self.etype[0], "+".join(self.key.columns), self.key.table, f"{lost:,}",
+                         f"{self.rows:,}", f"{self.null:,}", f"{self.dangling:,}")
+
+    def record(self) -> dict[str, Any]:
+        return {"columns": list(self.key.columns), "table": self.key.table, "rows": self.rows, "null": self.null,
+                "dangling": self.dangling, "reverse": self.key.reverse}
+
+
+class _Described:
+    """A table of a database: its description, and its rows."""
+
+    def __init__(self, name: str, table: Table):
+        self.name, self.table = name, table
+        self.rows = _opened(name, table.source)
+        self.features: list[Feature] = []
+        of = f"table {name}"
+        for use, columns in (("key", table.key), ("time", [table.time]), ("end_time", [table.end_time]),
+                             ("fill", table.fill), *(("foreign_keys", one.columns) for one in table.foreign_keys)):
+            for column in columns:
+                if column is not None:
+                    self.rows.column(column, f"{of}: {use}")
+        for role in _ROLES:
+            given = getattr(table, role)
+            if given is not None:
+                columns = selected(role, {name: given}, {name: self.rows})[name]
+                self.features += features_of(role, columns)
+        for feature in self.features:
+            feature.missing = feature.role in ("features", "categories", "text")
+
+    @property
+    def key_columns(self) -> list[str]:
+        """The columns of the keys, each once."""
+        table = self.table
+        return list(dict.fromkeys([*table.key, *(name for one in table.foreign_keys for name in one.columns)]))
+
+    @property
+    def time_columns(self) -> dict[str, str]:
+        """{feature: column} of the times."""
+        given = {TIME: self.table.time, END: self.table.end_time}
+        return {name: column for name, column in given.items() if column is not None}
+
+
+def _opened(name: str, source: Any) -> Rows:
+    """The rows of a table, which are read more than once."""
+    what, pa = f"table {name}", arrow()
+    if isinstance(source, Duckdb):
+        source = source.rows(what)
+    elif type(source).__module__.partition(".")[0] in ("duckdb", "_duckdb"):
+        source = source.to_arrow_table()  # a second run of the query may have another order
+    elif isinstance(source, pa.RecordBatchReader):
+        source = source.read_all()
+    return opened(source, what, TextOptions(None, None, None, ()).words(name))
+
+
+@keywords
+class Database:
+    """Tables with keys, which partition_graph reads: the result of from_database."""
+
+    __module__ = "graphwire"
+
+    def __init__(self, tables: Mapping[str, Table], missing: str, unit: Optional[str]):
+        self._tables = {name: _Described(name, table) for name, table in tables.items()}
+        self._missing, self._unit = missing, unit
+        self.name: Optional[str] = None
+        self.record: dict[str, Any] = {}  # known after write(): what `graphwire inspect` shows
+
+    def __repr__(self) -> str:
+        return f"<graphwire.Database: tables {', '.join(self._tables)}>"
+
+    def write(self, folder: Path) -> tuple[list[str], dict[str, str]]:
+        """Writes the graph to files in the folder. Returns the arguments of `graphwire import`, and {file: what it
+        holds} for errors."""
+        files = Files(folder)
+        columns = {name: Columns(one.name, one.rows, one.table, one.features, one.key_columns, one.time_columns)
+                   for name, one in self._tables.items()}
+        self._settle_keys(columns)
+        unit = _relational.common_unit(columns.values(), self._unit)
+        for one in columns.values():
+            one.settle_features(unit, any(some.time_columns for some in self._tables.values()))
+        numberings = {name: Numbering() for name, one in self._tables.items() if one.table.key}
+        counts, times = {}, {}
+        for name in self._tables:
+            files.words += ["--node-type", files.type_name(name)]
+            counts[name], times[name] = self._write_nodes(files, name, columns[name], numberings.get(name))
+        edges = [one for name in self._tables for one in self._write_edges(files, name, columns, numberings, times)]
+        for name, numbering in numberings.items():
+            numbering.close()
+            files.add("--node-feature", (name, "orig_id"), numbering.write(files.path("")), f"ids of {name}")
+        if any(times.values()):
+            files.words += ["--time", TIME]
+        self._note(counts, edges)
+        arrow().default_memory_pool().release_unused()
+        return files.words, files.names
+
+    def _settle_keys(self, columns: Mapping[str, Columns]) -> None:
+        """Makes the columns of a key, and those that refer to it, texts or integers alike."""
+        pairs = [((one.name, column), (key.table, target)) for one in self._tables.values()
+                 for key in one.table.foreign_keys
+                 for column, target in zip(key.columns, self._tables[key.table].table.key)
+                 if columns[one.name].has_type(column) and columns[key.table].has_type(target)]
+        while True:  # until nothing changes: a key may refer to a key that refers on
+            unlike = [pair for pair in pairs if columns[pair[0][0]].is_text(pair[0][1]) is not
+                      columns[pair[1][0]].is_text(pair[1][1])]
+            if not unlike:
+                return
+            for one, other in unlike:
+                texts, others = (one, other) if columns[one[0]].is_text(one[1]) else (other, one)
+                columns[others[0]].make_text(others[1], " ".join(texts))
+
+    def _write_nodes(self, files: Files, name: str, columns: Columns,
+                     numbering: Optional[Numbering]) -> tuple[int, dict[str, np.ndarray]]:
+        """Writes the rows of a table. Returns their number and their times, {feature: times}."""
+        writer, count = Writer(files, name, columns.features, columns.types), 0
+        times = {one: npy.Rows(files.path(".npy")) for one in columns.times}
+        key = self._tables[name].table.key
+        for where, batch in columns.read(columns.of_nodes):
+            if numbering is not None:
+                self._number(numbering, columns.keys(batch, key, where), key, where)
+            for one, rows in times.items():
+                rows.append(columns.times_of(one, batch, where))
+            writer.take(where, columns.as_features(batch))
+            count += batch.num_rows
+        writer.close()
+        loaded = {}
+        for one, rows in times.items():
+            rows.close()
+            files.add("--node-feature", (name, one), rows.path, f"node feature {one} of {name}")
+            loaded[one] = np.load(rows.path, mmap_mode="r") if count else np.load(rows.path)
+        files.words += ["--num-nodes", f"{files.type_name(name)}={count}"]
+        return count, loaded
+
+    @staticmethod
+    def _number(numbering: Numbering, ids: Ids, key: tuple[str, ...], where: Where) -> None:
+        first = len(numbering)
+        wrong = numbers((numbering, ids, True))[:, 0] != np.arange(first, first + len(ids))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(f"{where(row)}: column {', '.join(key)}: {value(ids, row)!r} is the key of an earlier row "
+                             "too")
+
+    def _write_edges(self, files: Files, name: str, columns: Mapping[str, Columns], numberings: Mapping[str, Numbering],
+                     times: Mapping[str, Mapping[str, np.ndarray]]) -> Iterator[_Edges]:
+        """Writes the edges of the foreign keys of a table."""
+        described, first = self._tables[name], 0
+        edges = [_Edges(files, name, key, key.missing or self._missing) for key in described.table.foreign_keys]
+        wanted = dict.fromkeys(column for one in edges for column in one.key.columns)
+        for where, batch in columns[name].read(list(wanted)) if edges else ():
+            for one in edges:
+                one.rows += batch.num_rows
+                self._look_up(one, columns[name], batch, where, numberings[one.key.table], times[name], first)
+            first += batch.num_rows
+        for one in edges:
+            one.close(times[name])
+        yield from edges
+
+    def _look_up(self, edges: _Edges, columns: Columns, batch: Any, where: Where, numbering: Numbering,
+                 times: Mapping[str, np.ndarray], first: int) -> None:
+        """Adds the edges of a batch, whose first row has the number `first`."""
+        key, strict = edges.key, edges.missing == "error"
+        rows = columns.rows_with(batch, key.columns)
+        if strict and len(rows) < batch.num_rows:
+            row = int(np.setdiff1d(np.arange(batch.num_rows), rows)[0])
+            raise ValueError(f"{where(row)}: the foreign key {', '.join(key.columns)} is missing")
+        edges.null += batch.num_rows - len(rows)
+        if not len(rows):
+            return
+        ids = columns.keys(batch, key.columns, where, rows)
+        found = numbers((numbering, ids, False))[:, 0]
+        there = found >= 0
+        if strict and not there.all():
+            row = int(np.argmin(there))
+            raise ValueError(f"{where(int(rows[row]))}: the foreign key {', '.join(key.columns)} is "
+                             f"{value(ids, row)!r}, which no row of {key.table} has as its key")
+        edges.dangling += len(rows) - int(there.sum())
+        edges.append(first + rows[there], found[there], times)
+
+    def write_record(self, config: Path) -> None:
+        """Writes what `graphwire inspect` shows of the tables, into the folder of the graph's JSON."""
+        graph_id = json.loads(config.read_text("utf-8"))["graph_id"]
+        with whole(config.with_suffix(".tables.json")) as path:
+            path.write_text(json.dumps({"format": RECORD, "graph_id": graph_id, **self.record}, ensure_ascii=False,
+                                       indent=1) + "\n", "utf-8")
+
+    def _note(self, counts: Mapping[str, int], edges: list[_Edges]) -> None:
+        self.record = {"tables": {name: {
+            "rows": counts[name], "key": list(one.table.key), "time": one.table.time, "end_time": one.table.end_time,
+            "foreign_keys": [some.record() for some in edges if some.etype[0] == name]}
+            for name, one in self._tables.items()}}
+
+
+@keywords
+def from_database(tables: Any, *, missing: Optional[str] = None, unit: Optional[str] = None) -> Database:
+    """A graph of tables with keys, which partition_graph takes. docs/TABLES.md describes it.
+
+    tables: {name: Table}; the path of a JSON file that describes them; or a Database of relbench.
+    missing: "drop": a row whose foreign key is null, or refers to no row, has no edge of this key; one line of the log
+        for each key counts such rows. "error": such a row is an error. None: as the JSON says, else "drop".
+    unit: the unit of all times, one of "D", "s", "ms", "us", "ns". None: as the JSON says, else the finest one of the
+        columns of times.
+
+    Each table is a node type. Node i, before the graph is divided, is its row i; graph.ids_of finds nodes by their
+    primary keys. A key of several columns is found as the text of a JSON array, which graph.seeds_of makes.
+
+    Each foreign key makes two edge types, (table, "f2p_COLUMN", target) and (target, "rev_f2p_COLUMN", table), as
+    RelBench names them. Their edges have the time and the end time of the row that holds the key, as the features
+    "time" and "end_time", and lists are sorted by time. The nodes of a table with times have these features too.
+
+    Raises ValueError for a column or a table that does not exist, and suggests one; TypeError; FileNotFoundError;
+    ModuleNotFoundError without pyarrow, or without duckdb for its files. partition_graph raises ValueError for a
+    primary key that is missing or occurs twice, for a row without a time, and the errors of from_tables.
+    """
+    arrow()
+    found, options = described(tables)
+    missing = missing if missing is not None else options.get("missing", "drop")
+    unit = unit if unit is not None else options.get("unit")
+    one_of("missing", missing, MISSING)
+    if unit is not None:
+        one_of("unit", unit, _relational.UNITS)
+    made = Database(found, missing, unit)
+    made.name = options.get("name")
+    return made

@@ -1,0 +1,60 @@
+"""The induced subgraph of a batch: all edges among its nodes, in the place of those that were drawn.
+
+    nodes of a batch, their groups if it is disjoint -> Graph.subgraph -> edge_index and edge ids -> rows of the edges
+
+The draws decide which nodes a batch has. Each row of edge_index[1] has all edges that end at it, in the order of the
+graph; a node that repeats, because a seed does, is a source at its first row. In a disjoint batch an edge is among the
+nodes of one seed. Parallel edges, loops, and edges of weight 0 are edges; held-out edges are not.
+
+Errors: those of Graph.subgraph, and of reading rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from graphwire._base.arrays import gather_all
+from graphwire._graph.graph import Graph
+from graphwire._graph.held_out import HeldOut
+from graphwire.pyg.fetched import ORIGINAL, Fetched
+from graphwire.pyg.original_ids import OriginalIds
+from graphwire.pyg.rows import stacked
+from graphwire.pyg.sampled import Sampled
+from graphwire.pyg.subgraph import EdgeType, triple
+
+
+def edges_among(graph: Graph, nodes: Mapping[str, torch.Tensor], groups: Mapping[str, torch.Tensor] | None,
+                held_out: HeldOut | None) -> dict[EdgeType, tuple[torch.Tensor, torch.Tensor]]:
+    """{edge type: (edge_index, the graph's ids of the edges)} of all edge types. nodes: the graph's ids, by type."""
+    found = graph.subgraph(nodes, groups=groups, held_out=held_out)
+    return {triple(etype): (stacked(some.src, some.dst), torch.as_tensor(some.edge_ids))
+            for etype, some in found.items()}
+
+
+class Induced(Sampled):
+    """features: what is read for edges, {edge type: features}."""
+
+    def __init__(self, fetched: Fetched, ids: OriginalIds, features: Mapping[str, list[str]],
+                 held_out: HeldOut | None):
+        super().__init__(fetched, ids)
+        graph, groups = ids.graph, fetched.groups()
+        nodes = {ntype: self._of_nodes(ntype, some) for ntype, some in zip(graph.ntypes, fetched.nodes())}
+        self._among = edges_among(graph, nodes, None if groups is None else dict(zip(graph.ntypes, groups)), held_out)
+        named = [(etype, name) for etype, names in features.items() for name in names]
+        asked = [(graph.feature(name, etype=etype).pointer(), self._among[triple(etype)][1]) for etype, name in named]
+        read = gather_all(graph._opened(), asked, torch)
+        self._edge_rows = dict(zip(named, map(torch.as_tensor, read)))
+
+    def edge_rows(self, etype: str, name: str) -> torch.Tensor:
+        return self._edge_rows[etype, name]
+
+    def _edges(self) -> tuple[dict[EdgeType, torch.Tensor], dict[EdgeType, torch.Tensor]]:
+        return ({etype: ends for etype, (ends, _) in self._among.items()},
+                {etype: self._edge_rows.get((":".join(etype), ORIGINAL), ids)
+                 for etype, (_, ids) in self._among.items()})
+
+    def _counts(self) -> tuple[None, None]:
+        """None, as in PyG: the edges do not come hop by hop."""
+        return None, None
