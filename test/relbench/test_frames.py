@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import pickle
+
 import graphwire
 import pytest
 import torch
 from shared import imported
 
 torch_frame = imported("torch_frame")
-from conftest import in_two_parts, served  # noqa: E402
-from graphwire.pyg import NeighborLoader, NeighborSampler, NodeLoader, TensorFrames, from_pyg, stores  # noqa: E402
+from conftest import NONE, in_two_parts, served  # noqa: E402
+from graphwire.pyg import (  # noqa: E402
+    LinkNeighborLoader,
+    NeighborLoader,
+    NeighborSampler,
+    NodeLoader,
+    TensorFrames,
+    from_pyg,
+    stores,
+)
 from torch_frame import stype  # noqa: E402
 from torch_frame.data import MultiEmbeddingTensor, MultiNestedTensor  # noqa: E402
-from torch_geometric.data import HeteroData  # noqa: E402
+from torch_geometric.data import Data, HeteroData  # noqa: E402
 
 FRAMES = 12
 GENERATOR = torch.Generator().manual_seed(11)
@@ -132,6 +142,30 @@ def test_frames_of_batches(data, place):
                 for kind in data.node_types:
                     assert bits(batch[kind].tf) == bits(data[kind].tf[batch[kind].n_id])
                     assert not any(name.startswith("tf.") for name in batch[kind].keys())
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_data_without_types(named):
+    """Of Data, and of one node type: frames with and without the type's name, seeds with and without it."""
+    frame, ends = frame_of(30, list(VALUES)), torch.randint(0, 30, (2, 90), generator=GENERATOR)
+    with from_pyg(Data(edge_index=ends, tf=frame), num_parts=2) as graph:
+        place = pickle.loads(pickle.dumps(graphwire.pyg.served(graph, {"_N": frame[NONE]} if named else frame[NONE])))
+        (store,) = (place[ntype] for ntype in place.node_types)
+        assert bits(store.tf[torch.arange(30) % 3 == 0]) == bits(frame[torch.arange(0, 30, 3)])
+        assert bits(store.tf[2:5]) == bits(frame[2:5]) and bits(store.tf[4]) == bits(frame[4])
+        assert place.num_nodes_dict == {"_N": 30} and place.keys() == ["tf"] and "tf" in store
+        for seeds in (torch.arange(30), ("_N", torch.arange(30))):
+            for batch in NeighborLoader(place, [3], input_nodes=seeds, batch_size=12):
+                own = batch if isinstance(batch, Data) else batch["_N"]
+                assert bits(own.tf) == bits(frame[own.n_id])
+        for batch in LinkNeighborLoader(place, [3], edge_label_index=ends[:, :20], batch_size=12):
+            assert bits(batch.tf) == bits(frame[batch.n_id])
+        for batch in NodeLoader(place, NeighborSampler(graph, [3]), torch.arange(30), batch_size=12):
+            assert bits(batch.tf) == bits(frame[batch.n_id])
+        with pytest.raises(ValueError, match="frames: cat is no node type of the graph"):
+            graphwire.pyg.served(graph, {"cat": frame})
+        with pytest.raises(AttributeError, match=r"tf\.feat_dict: the rows are not in memory"):
+            print(store.tf.feat_dict)
 
 
 def test_a_column_that_is_not_stored_is_named(data):

@@ -10,7 +10,7 @@ Errors: ValueError and TypeError for frames; AttributeError for a batch without 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 
@@ -72,16 +72,18 @@ class TensorFrames:
 
     def __call__(self, batch: Any) -> Any:
         for ntype, layout in self._layouts.items():
-            store = batch if ntype is None else batch[ntype]
-            missing = [column for column in layout.names if f"{self.name}.{column}" not in store]
-            if missing:
-                raise AttributeError(f"the batch lacks {', '.join(f'{self.name}.{column}' for column in missing)}"
-                                     f"{'' if ntype is None else f' of {ntype}'}: let the loader fetch `names`")
-            rows = {column: store[f"{self.name}.{column}"] for column in layout.names}
-            for column in rows:
-                del store[f"{self.name}.{column}"]
-            store[self.name] = layout.frame(rows, store.num_nodes)
+            self.put(batch if ntype is None else batch[ntype], layout, "" if ntype is None else f" of {ntype}")
         return batch
+
+    def put(self, store: Any, layout: _frames.Layout, of: str = "") -> None:
+        """Replaces the columns of a store of nodes by their frame. of: the type, for errors."""
+        missing = [f"{self.name}.{column}" for column in layout.names if f"{self.name}.{column}" not in store]
+        if missing:
+            raise AttributeError(f"the batch lacks {', '.join(missing)}{of}: let the loader fetch `names`")
+        rows = {column: store[f"{self.name}.{column}"] for column in layout.names}
+        for column in rows:
+            del store[f"{self.name}.{column}"]
+        store[self.name] = layout.frame(rows, store.num_nodes)
 
     def __repr__(self) -> str:
         return f"<graphwire.pyg.TensorFrames: {self.names}>"
@@ -114,12 +116,6 @@ class ServedFrame:
     def __len__(self) -> int:
         return self.num_rows
 
-    @property
-    def feat_dict(self) -> NoReturn:
-        raise AttributeError(f"{self.name}.feat_dict: the rows are not in memory: {self.name}[ids] fetches rows")
-
-    y = feat_dict
-
     def __getitem__(self, index: Any) -> Any:
         """Fetches rows. Feature documents the forms and the errors; one integer is a row, as in PyTorch Frame."""
         where = RowIndex([index] if isinstance(index, int) else index, (self.num_rows,))
@@ -130,6 +126,8 @@ class ServedFrame:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
+        if name in ("feat_dict", _frames.TARGET):
+            raise AttributeError(f"{self.name}.{name}: the rows are not in memory: {self.name}[ids] fetches rows")
         return getattr(self._layout.empty(), name)
 
     def __repr__(self) -> str:

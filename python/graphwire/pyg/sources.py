@@ -235,7 +235,10 @@ class Source(Origin):
             fill(store, {"edge_index": torch.stack([row, col]) if found is None else found.edge_index(etype, row, col)})
             for name, some in self.rows.edges_of(etype, ids, found):
                 store[name] = None if some is None else as_attribute(made, store, name, some)
-        return made if self._frames is None else self._frames(made)
+        if self._frames is not None:
+            for ntype, layout in self._frames.of(self.graph.ntypes).items():
+                self._frames.put(store_of(made, ntype if typed else None), layout)
+        return made
 
 
 def store_of(data: Any, kind: Any) -> Any:
