@@ -172,8 +172,8 @@ def main(arguments=None):
     parser.add_argument("--batch_size_eval", type=int, default=10000,
                         help="nodes of a batch when the rows of all nodes are computed")
     parser.add_argument("--embeddings", help="a file to write, with a row for each node. .parquet or .csv: with the "
-                        "original ids, such as the keys of tables. .npy: in the order of original ids if these are 0 to "
-                        "nodes - 1, else in the order of the graph's ids. For several node types NAME_TYPE.parquet")
+                        "original ids, such as the keys of tables. .npy: in the order of original ids if these are 0 "
+                        "to nodes - 1, else in the order of the graph's ids. For several node types NAME_TYPE.parquet")
     parser.add_argument("--label", default="label", help="the feature with the classes of nodes, for the linear model")
     for flag, why in (("neg_share", "each edge has negatives of its own"),
                       ("remove_edge", "a batch's edges are always excluded")):

@@ -8,7 +8,7 @@
 The script makes three tables: customers, products and purchases. After a good product a customer comes back soon. A row
 of the task asks whether a customer buys in the 30 days after a time. The answer is in the database too, as later
 purchases; batches have only earlier ones. The figure is the area under the ROC curve, of customers at later times than
-those of training. The script prints the area of the customers' own columns too.
+those of training; the script also prints that of the customers' own columns.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ void gw_source_set_free(struct gw_source_set *set)
 	gw_vec_free(&set->buckets);
 }
 
-/* The place of the first source that is not below the id, or count. */
+/* The place of the first source that is not below the id; count, if no such source exists. */
 static uint32_t lower_place(const struct gw_source_set *set, uint64_t id)
 {
 	const uint64_t *ids = set->ids;

@@ -1,6 +1,7 @@
 /* See subgraph_found.h. Fails if memory runs out. */
 #include "client/queries/subgraph_found.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "client/queries/edge_list.h"
@@ -39,18 +40,36 @@ gw_status gw_subgraph_found_add(struct gw_subgraph_found *found, uint32_t dst_ro
 	return GW_OK;
 }
 
-/* By id, then by destination. */
+static gw_status sort_edges_by(const uint64_t *by, uint64_t *keys, uint32_t *order, uint64_t n, struct gw_vec *scratch)
+{
+	for (uint64_t i = 0; i < n; i++)
+		keys[i] = by[order[i]];
+	return gw_sort_rows(keys, order, n, scratch);
+}
+
+/* keys: the destinations in the order. */
+static bool ids_ascend(const struct gw_subgraph_found *found, const uint64_t *keys, const uint32_t *order)
+{
+	const uint64_t *ids = found->ids.data;
+	for (uint64_t i = 1; i < found->count; i++) {
+		if (keys[i] == keys[i - 1] && ids[order[i]] < ids[order[i - 1]])
+			return false;
+	}
+	return true;
+}
+
+/* The edges of a destination are found in order, unless its sources were asked about in pieces. */
 static gw_status sort_edges(const struct gw_subgraph_found *found, uint64_t *keys, uint32_t *order)
 {
-	const uint64_t *by[] = {found->ids.data, found->dsts.data};
 	struct gw_vec scratch = {0};
-	gw_status status = GW_OK;
-	for (uint64_t i = 0; i < found->count; i++)
+	uint64_t n = found->count;
+	for (uint64_t i = 0; i < n; i++)
 		order[i] = (uint32_t)i;
-	for (uint32_t k = 0; k < 2 && status == GW_OK; k++) {
-		for (uint64_t i = 0; i < found->count; i++)
-			keys[i] = by[k][order[i]];
-		status = gw_sort_rows(keys, order, found->count, &scratch);
+	gw_status status = sort_edges_by(found->dsts.data, keys, order, n, &scratch);
+	if (status == GW_OK && !ids_ascend(found, keys, order)) {
+		status = sort_edges_by(found->ids.data, keys, order, n, &scratch);
+		if (status == GW_OK)
+			status = sort_edges_by(found->dsts.data, keys, order, n, &scratch);
 	}
 	gw_vec_free(&scratch);
 	return status;

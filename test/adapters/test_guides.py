@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -141,7 +142,7 @@ def test_dgl_names():
             assert word != "missing", name
 
 
-# The named arguments of functions, classes and methods that argv names, with their defaults. null: no default.
+# {name: {name or name.method: named arguments}} of the functions and classes that argv names. null: no default.
 ARGUMENTS = """
 import importlib, inspect, json, sys
 
@@ -155,10 +156,10 @@ for name in sys.argv[2:]:
     value = dgl
     for word in name.split("."):
         value = getattr(value, word)
-    found[name] = arguments(value)
+    found[name] = {name: arguments(value)}
     for method, call in inspect.getmembers(value, inspect.isfunction) if isinstance(value, type) else ():
         if not method.startswith("_") or method == "__call__":
-            found[f"{name}.{method}"] = arguments(call)
+            found[name][f"{name}.{method}"] = arguments(call)
 print(json.dumps(found))
 """
 
@@ -176,11 +177,18 @@ def test_the_backend_is_set_before_dgl_is_imported(tmp_path):
         assert done.stdout.split() == [backend]
 
 
+@functools.cache
+def arguments_in(module):
+    names = [name for name, word in names_of_dgl_guide().items() if word != "missing"]
+    return json.loads(subprocess.run([sys.executable, "-c", ARGUMENTS, module, *names], capture_output=True, text=True,
+                                     check=True).stdout.splitlines()[-1])
+
+
 def arguments_of(word):
-    """[DGL's, Graphwire's] {name: [(argument, default)]} of the names that the table gives this word."""
+    """[DGL's, Graphwire's] {name: [(argument, default)]} of the names that the table gives this word, and of their
+    methods."""
     names = [name for name, other in names_of_dgl_guide().items() if other == word]
-    return [json.loads(subprocess.run([sys.executable, "-c", ARGUMENTS, module, *names], capture_output=True,
-                                      text=True, check=True).stdout.splitlines()[-1])
+    return [{name: words for one in names for name, words in arguments_in(module)[one].items()}
             for module in ("dgl", "graphwire.dgl")]
 
 

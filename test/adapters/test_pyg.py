@@ -398,7 +398,7 @@ def test_from_pyg(tmp_path):
 
 def test_what_is_not_there(graph, papers):
     for make, error, says in (
-        (lambda: NeighborSampler(graph, [3], subgraph_type="inducing"), ValueError, "inducing"),
+        (lambda: NeighborSampler(graph, [3], subgraph_type="induced"), NotImplementedError, "bidirectional"),
         (lambda: NeighborSampler(papers, {CITES: [3]}), ValueError, "Missing number of neighbors"),
         (lambda: stores(papers, "feat"), ValueError, "node type"),
         (lambda: stores(papers, NAMES, hetero=False), ValueError, "not homogeneous"),
@@ -486,12 +486,13 @@ def test_loops_over_one_loader_are_independent(graph):
 @pytest.mark.parametrize("named", [{"persistent_workers": True}, {}])
 def test_garbage_collection_ends_workers(graph, named, monkeypatch):
     """It sends them their end, and does not wait in vain and then kill them."""
-    data, sampler = stores(graph, "features"), NeighborSampler(graph, [2])
+    monkeypatch.setattr(torch.utils.data._utils, "MP_STATUS_CHECK_INTERVAL", 60)  # seconds that it waits for each
+    monkeypatch.setattr(BaseProcess, "terminate", lambda worker: (killed.append(worker), worker.kill()))
+    data, sampler, killed = stores(graph, "features"), NeighborSampler(graph, [2]), []
+    before = multiprocessing.active_children()
     loader = graphwire.pyg.NodeLoader(data, sampler, torch.arange(200), batch_size=50, num_workers=2, **named)
-    killed, before = [], multiprocessing.active_children()  # of other tests
     loop = iter(loader)
     next(loop)
-    monkeypatch.setattr(BaseProcess, "terminate", lambda worker: (killed.append(worker), worker.kill()))
     workers = [worker for worker in multiprocessing.active_children() if worker not in before]
     loop.me = loop  # as the traceback of an error that the loop has raised
     del loader, loop

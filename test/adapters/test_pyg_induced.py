@@ -6,12 +6,15 @@ three, standalone and over servers.
 from __future__ import annotations
 
 import graphwire
+import numpy as np
 import pyg_oracle as oracle
 import pytest
 import torch
 from conftest import Servers
 from graphwire.pyg import LinkNeighborLoader, NeighborLoader, NeighborSampler, NodeLoader, from_pyg, stores
+from graphwire.pyg.induced import not_later
 from test_pyg_batches import FORMS, form_of
+from test_pyg_times import Given, times_for
 from torch_geometric.data import Data, HeteroData
 
 pytestmark = pytest.mark.slow  # once: these tests do not use dgl
@@ -33,8 +36,10 @@ def slots_of(batch):
     return slots
 
 
-def check_induced(batch, drawn, data, disjoint, held=()):
-    """drawn: the batch of the same draws with its drawn edges. held: columns of edges that are held out."""
+def check_induced(batch, drawn, data, disjoint, held=(), until=None, law=None, late=None):
+    """drawn: the batch of the same draws with its drawn edges. held: columns of edges that are held out. until: the
+    time of each value of `batch`; law: {edge type: the time of each edge} of the types with times; late: a list that
+    gets the edges that are too late. Returns the number of edges."""
     nodes, edges = oracle.nodes_of(batch), oracle.edges_of(batch)
     slots = slots_of(drawn) if disjoint else {ntype: dict.fromkeys(range(len(store.n_id)), 0)
                                               for ntype, store in nodes.items()}
@@ -54,9 +59,14 @@ def check_induced(batch, drawn, data, disjoint, held=()):
                 into.setdefault(dst, []).append((src, edge))
         expected = []
         for row, node in enumerate(nodes[kind[2]].n_id.tolist()):
-            slot = slots[kind[2]][row]
-            expected += [(first[kind[0], src, slot], row, edge) for src, edge in into.get(node, ())
-                         if (kind[0], src, slot) in first]
+            slot, times = slots[kind[2]][row], (law or {}).get(kind)
+            among = [(first[kind[0], src, slot], row, edge) for src, edge in into.get(node, ())
+                     if (kind[0], src, slot) in first]
+            if times is not None:
+                own = until[nodes[kind[2]].batch[row]]
+                late += [one for one in among if times[one[2]] > own]
+                among = [one for one in among if times[one[2]] <= own]
+            expected += among
         rows = [(*ends, edge) for ends, edge in zip(store.edge_index.t().tolist(), store.e_id.tolist())]
         assert sorted(rows) == sorted(expected), kind
         assert store.edge_index[1].tolist() == sorted(store.edge_index[1].tolist())
@@ -96,11 +106,11 @@ def check_loaders(given, data):
     return found
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [1, 3, 14, 17])
 def test_batches(seed, tmp_path):
     data, found = oracle.random_data(seed), []
     for form in FORMS:
-        given, servers = form_of(data, form, tmp_path, seed >= 2)
+        given, servers = form_of(data, form, tmp_path, seed >= 14)
         try:
             found.append(check_loaders(given, data))
         finally:
@@ -147,24 +157,56 @@ def test_the_older_word():
     assert torch.equal(next(iter(transformed)).edge_index, batch.edge_index)
 
 
-def test_times_are_refused():
-    data = DATA.clone()
-    data.time = torch.arange(60)
-    for loader, more in ((NeighborLoader, {}), (LinkNeighborLoader, {"edge_label_time": torch.arange(900)})):
-        with pytest.raises(NotImplementedError, match=r"time_attr.*induced"):
-            loader(data, [2], time_attr="time", subgraph_type="induced", **more)
+@pytest.mark.filterwarnings("ignore:.*compare their units")
+@pytest.mark.parametrize("name", ["time", "edge_time"])
+@pytest.mark.parametrize("form", ["memory", "three parts", "stores", "servers"])
+def test_times(form, name, tmp_path):
+    """An edge that is later than the seed is no edge, also if its ends are nodes of the seed."""
+    found, late = 0, []
+    for seed in (11, 14, 17):
+        data, random = oracle.random_data(seed), np.random.default_rng(seed)
+        oracle.add_times(data, seed)
+        given, hetero = Given(data, form, tmp_path / str(seed), name), isinstance(data, HeteroData)
+        law = {kind: some.tolist() for kind, some in oracle.times_of(data, name).items()}
+        kind = next(kind for kind, store in oracle.edges_of(data).items() if store.edge_index.shape[1])
+        links = oracle.edges_of(data)[kind].edge_index[:, :12]
+        seeds, times = links[1], times_for(links.shape[1], random)
+        try:
+            for loader, asked, argument in ((NeighborLoader, (kind[2], seeds), "input_time"),
+                                            (LinkNeighborLoader, (kind, links), "edge_label_time")):
+                for batch, drawn in both(loader, given.data, [3, 2], asked if hetero else asked[1], time_attr=name,
+                                         **{argument: times}):
+                    of = oracle.nodes_of(batch)[kind[2]] if loader is NeighborLoader else oracle.edges_of(batch)[kind]
+                    own = times[of.input_id].tolist()
+                    found += check_induced(batch, drawn, data, True, until=own, law=law, late=late)
+                    oracle.check_rows(batch, data, given.edge_rows)
+        finally:
+            given.close()
+    assert found > 100 and len(late) > 20
+
+
+def test_whole_and_real_times():
+    """Compared exactly, also where whole numbers are not real ones."""
+    wholes = [0, -1, 2**53, 2**53 + 1, -2**53 - 1, 2**63 - 1, -2**63]
+    reals = [0.0, -0.5, 0.5, 2.0**53, 2.0**53 + 2, -2.0**53, 2.0**63, -2.0**63, -2.0**64, np.inf, -np.inf]
+    for first, second in ((wholes, reals), (reals, wholes), (wholes, wholes), (reals, reals)):
+        found = not_later(np.array(first).repeat(len(second)), np.tile(second, len(first)))
+        assert found.tolist() == [x <= y for x in first for y in second]
+    assert not not_later(np.array([np.nan, np.nan]), np.array([5, 2**63 - 1])).any()
 
 
 def test_a_lost_server(tmp_path):
-    """A batch fails with PeerError, and the loop goes on when the server is back."""
+    """The owner of a batch's nodes is lost: the batch fails, and the next one is complete when the server is back."""
     from_pyg(DATA, tmp_path / "parts", num_parts=2).close()
     servers = Servers(tmp_path / "parts", 2, tmp_path)
     try:
-        with graphwire.open(servers=servers.addresses, timeout=1, neighbours="requests") as graph:
+        with graphwire.open(servers=servers.addresses, reconnect=0.1, neighbours="requests") as graph:
             loader = NeighborLoader(graph, [2], torch.arange(60), batch_size=60, subgraph_type="induced")
             assert next(iter(loader)).num_edges == 900
             servers.end(1)
-            with pytest.raises((graphwire.PeerError, graphwire.DeadlineError)):
+            with pytest.raises(graphwire.PeerError):
                 next(iter(loader))
+            servers.start(1)
+            assert next(iter(loader)).num_edges == 900
     finally:
         servers.close()

@@ -445,8 +445,7 @@ def test_errors():
     for call, error, text in (
             (lambda: NeighborSampler(3, [2]), TypeError, "data is a graphwire.Graph, .* of your own.*, not int"),
             (lambda: NeighborSampler(two_types()[::-1], [2]), TypeError, "data is .*not tuple"),
-            (lambda: NeighborSampler(data, [2], "induced"), NotImplementedError, "induced"),
-            (lambda: NeighborSampler(data, [2], directed=False), NotImplementedError, "directed=False"),
+            (lambda: NeighborSampler(data, [2], "inducd"), ValueError, "inducd"),
             (lambda: NeighborSampler(data, [2], sample_direction="backward"), NotImplementedError, "backward"),
             (lambda: NeighborSampler(data, [2], sample_direction="up"), ValueError, "sample_direction"),
             (lambda: NeighborSampler(data, [2], ids="graph"), ValueError, "ids of its own"),

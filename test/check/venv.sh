@@ -87,6 +87,17 @@ tables_ready() {
 	}
 }
 
+# RelBench 2.1.1 and what it imports, in a folder of their own, and 3.0.2 in another; both stand before or behind the
+# packages above on PYTHONPATH. With pandas 3, times of 2.1.1 are wrong by a factor of 1,000.
+relbench_ready() {
+	install_beside "$beside/relbench" relbench==2.1.1 pytorch_frame==0.3.0 'pandas<3' pytz tzdata duckdb pooch platformdirs packaging pillow &&
+		install_beside "$beside/relbench3" relbench==3.0.2 || {
+		tail -n 5 "$log"
+		not_ok "packages of RelBench could not be installed; all of pip's output: $log"
+		return 1
+	}
+}
+
 # DGL itself, in a folder of its own; fails if DGL has no wheel for this Python. Its wheel imports setuptools.extern.
 dgl_ready() {
 	install_beside "$beside/dgl" dgl==1.1.3 'setuptools<70' networkx psutil requests packaging &&

@@ -334,6 +334,8 @@ static void many_sources_are_asked_about_in_pieces(void **state)
 {
 	(void)state;
 	struct scene scene;
+	if (cluster_is_rdma())
+		skip(); /* a guest has little memory; the groups above make requests as long */
 	scene_begin(&scene, 35, 2, GW_SUBGRAPH_SRCS_MAX + 1000);
 	const struct gw_fixture_edges *edges = &scene.setup.fixture.edges[FIXTURE_CITES];
 	const struct gw_subgraph_spec spec = {.etype = FIXTURE_CITES, .src = scene.papers, .dst = scene.papers};

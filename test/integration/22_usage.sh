@@ -47,6 +47,10 @@ done <<'TABLE'
 2 too.many         import --from e --nodes a:b=e --out made
 2 too.many         import --from e --num-nodes a:b=9 --out made
 2 SRC:REL:DST      import --from e --edge-time a:b=e.npy --out made
+2 SRC:REL:DST      import --edges a:r:b=e --reverse-of a:r --out made
+2 SRC:REL:DST      import --edges a:r:b=e --reverse-of a:r:b=e --out made
+2 edge             import --edges a:r:b=e --reverse-of a:r/s:b --out made
+2 python.-m        import --tables db.json --out made
 1 no.node.type     import --quiet --from e --label-column y --out made
 2 a:b:c            import --from e --node-feature a:b:c=x.npy --out made
 2 NAME=FILE        import --from e --node-feature x.npy --out made

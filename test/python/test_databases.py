@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import resource
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +17,7 @@ import graphwire
 import numpy as np
 import pytest
 from conftest import TOP, run
-from graphwire._files import database_command, descriptions
+from graphwire._files import database_command, descriptions, table_kinds
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -53,9 +57,10 @@ def edges_of(graph, database, etype):
 
 
 @pytest.mark.parametrize("seed", range(COUNT))
-def test_edges_are_those_of_merge(seed, tmp_path):
+def test_edges_are_those_of_merge(seed, tmp_path, monkeypatch):
     """Python objects and the description in JSON, by Python and by the command line, give equal bytes. The edges, their
-    times and what is lost are pandas'."""
+    times and what is lost are pandas'. Batches of half of the databases have three rows."""
+    monkeypatch.setattr(table_kinds, "BATCH_ROWS", (1 << 17, 3)[seed % 2])
     database = Database(seed)
     files = database.write(tmp_path)
     memory = {name: path if database.tables[name].csv else database.arrow[name] for name, path in files.items()}
@@ -201,6 +206,7 @@ def test_wrong_descriptions(make, error, text):
 
 @pytest.mark.parametrize("change, text", [
     ({"format": "graphwire-tables-2"}, '"format" is not "graphwire-tables-1"'),
+    ({"name": 3}, '"name" is not a text'),
     ({"table": {}}, "the description: no key 'table': did you mean 'tables'?"),
     ({"tables": {"a": {"sorce": "x"}}}, "table a: no key 'sorce': did you mean 'source'?"),
     ({"tables": {"a": {"source": "a.csv", "foreign_keys": {"x": {"tabel": "a"}}}}}, "no key 'tabel'"),
@@ -335,3 +341,54 @@ def test_the_page(tmp_path):
     assert (tmp_path / "scores.csv").read_text().splitlines() == ["id,value", "103,0.1", "101,0.9"]
     rows = pa.parquet.read_table(tmp_path / "rows_orders.parquet")
     assert sorted(rows["id"].to_pylist()) == ["a-1", "a-2", "a-3", "a-4"] and rows["row"].type.list_size == 64
+
+
+def command_of(folder, out, **options):
+    """`graphwire import --tables` of the folder's db.json, running. The guard removes what it leaves."""
+    return subprocess.Popen([sys.executable, "-m", "graphwire", "import", "--tables", folder / "db.json", "--out", out,
+                             "--quiet"], stderr=subprocess.PIPE, text=True, **options)
+
+
+def temporary_files(parent):
+    """The files in temporary folders, which vanish at any time."""
+    with contextlib.suppress(FileNotFoundError):
+        return [one for folder in parent.glob(".g.tmp*") for one in os.listdir(folder)]
+    return []
+
+
+def test_a_killed_import_leaves_nothing(tmp_path):
+    """Killed at any of its steps, an import leaves no graph and no files; the next one makes the same bytes."""
+    Database(3).write(tmp_path)
+    parent = tmp_path / "out"
+    parent.mkdir()
+    for files in (1, 4, 9, None):  # None: not killed
+        process = command_of(tmp_path, parent / "g", start_new_session=True)
+        while files and process.poll() is None and len(temporary_files(parent)) < files:
+            pass
+        if files:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        while list(parent.glob(".g.tmp*")):
+            pass
+        if files and (parent / "g").exists():  # the kill came too late
+            shutil.rmtree(parent / "g")
+    first = bytes_of(parent / "g")
+    assert database_command.main(["--tables", str(tmp_path / "db.json"), "--out", str(tmp_path / "whole"),
+                                  "--quiet"]) == 0
+    assert first == bytes_of(tmp_path / "whole") and os.listdir(parent) == ["g"]
+
+
+def test_a_full_disk_is_one_line(tmp_path):
+    """No file may be larger than a limit, which is as a full disk to the writer."""
+    users = pa.table({"id": range(20000), "x": [0.5] * 20000})
+    pa.parquet.write_table(users, tmp_path / "users.parquet")
+    (tmp_path / "db.json").write_text(json.dumps({"format": "graphwire-tables-1", "tables": {
+        "users": {"source": "users.parquet", "key": "id", "foreign_keys": {"id": "users"}}}}))
+    (tmp_path / "out").mkdir()
+    process = command_of(tmp_path, tmp_path / "out/g", preexec_fn=lambda: resource.setrlimit(
+        resource.RLIMIT_FSIZE, (100_000, 100_000)))
+    said = process.communicate()[1]
+    assert process.returncode == 1 and re.fullmatch(r"graphwire import: \S+\.npy: File too large\n", said), said
+    while list((tmp_path / "out").glob(".g.tmp*")):
+        pass
+    assert not os.listdir(tmp_path / "out")

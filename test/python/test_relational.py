@@ -74,7 +74,11 @@ class Database:
             frame["at"] = pd.to_datetime(frame["at"].to_numpy() * NS[self.unit], unit="ns")
             if random.random() < 0.5:
                 frame["at"] = frame["at"].dt.tz_localize("UTC").dt.tz_convert("America/New_York")
-        kind = int(random.integers(0, 5))
+        kind = int(random.integers(0, 6))
+        if kind == 5 and frame["y"].dtype.kind in "bi" and self.unit != "ns":  # dates of text have microseconds
+            utc = pd.to_datetime(frame["at"], utc=True).dt.tz_localize(None) if dated else frame["at"]
+            frame.assign(at=utc).to_csv(folder / "task.csv", index=False)
+            return folder / "task.csv", dated
         arrow = pa.Table.from_pandas(frame, preserve_index=False)
         if kind == 1:
             return pl.from_arrow(arrow), dated

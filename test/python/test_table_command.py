@@ -84,7 +84,7 @@ def test_the_reverse_of_one_edge_type(tmp_path):
             assert set(graph.etypes) == {"a:writes:p", "p:cites:p", *more}
             assert [one.tolist() for one in graph.find_edges([0, 1], "rev_writes")] == [
                 one.tolist() for one in reversed(graph.find_edges([1, 0], "writes"))]
-    for words, text in ((["--reverse-of=a:cites:p"], "--reverse-of: no edges have the type a:cites:p"),
+    for words, text in ((["--reverse-of=a:cites:p"], "--reverse-of: edge type a:cites:p does not exist"),
                         (["--reverse-of=p:cites:p", "--undirected"], "leave out --reverse-of"),
                         (["--tables", "db.json"], "python -m graphwire import --tables db.json")):
         done = subprocess.run([PROGRAM, "import", *edges, *words, "--out", tmp_path / "g"], capture_output=True,

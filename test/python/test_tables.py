@@ -13,6 +13,7 @@ import uuid
 import graphwire
 import numpy as np
 import pytest
+import torch
 from conftest import PROGRAM, run
 
 pa = pytest.importorskip("pyarrow")
@@ -283,6 +284,17 @@ def test_types_of_features(name, tmp_path):
     with partition(graphwire.from_tables(edges_of(3), nodes, features=["x"]), tmp_path / "g") as graph:
         found = graph.feature("x")[:]
         assert found.dtype == dtype and found.tolist() == right
+
+
+@pytest.mark.parametrize("rows", [np.arange(6, dtype=np.int16).reshape(3, 2), np.ones((3, 2), np.float32, "F"),
+                                  torch.arange(6).reshape(3, 2), torch.arange(6.)[::2], torch.ones(3).bfloat16()],
+                         ids=["array", "order", "tensor", "strides", "bfloat16"])
+def test_columns_of_arrays_and_tensors(rows, tmp_path):
+    nodes = {"id": torch.arange(3), "x": rows}
+    with partition(graphwire.from_tables(edges_of(3), nodes, features=["x"]), tmp_path / "g") as graph:
+        right = np.asarray(rows.float() if rows.dtype == torch.bfloat16 else rows)
+        found = graph.feature("x")[:]
+        assert found.dtype == right.dtype and np.array_equal(found, right)
 
 
 DAY = 86_400_000_000

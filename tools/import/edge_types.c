@@ -1,6 +1,5 @@
 /* Passes the edge sets of read_edges.c to the builder as edge types: both directions, times, weights, relations with
  * their names, split masks. */
-#include <stdio.h>
 #include <string.h>
 
 #include "tools/import/import.h"
@@ -73,35 +72,6 @@ static gw_status is_symmetric(const struct gw_import *im, const struct gw_import
 	return GW_OK;
 }
 
-static bool is_edge_type(const struct gw_import *im, const struct gw_import_set *set, const char *text)
-{
-	char name[3 * GW_NAME_MAX + 3];
-	snprintf(name, sizeof(name), "%s:%s:%s", im->spaces[set->src].name, set->rel, im->spaces[set->dst].name);
-	return strcmp(name, text) == 0;
-}
-
-static bool has_reverse(const struct gw_import *im, const struct gw_import_set *set)
-{
-	bool found = im->options->reverse;
-	for (uint32_t i = 0; i < im->options->num_words && !found; i++)
-		found = im->options->words[i].kind == GW_IMPORT_REVERSE &&
-			is_edge_type(im, set, im->options->words[i].text);
-	return found;
-}
-
-static gw_status check_reversed_types(const struct gw_import *im)
-{
-	for (uint32_t i = 0; i < im->options->num_words; i++) {
-		bool found = im->options->words[i].kind != GW_IMPORT_REVERSE;
-		for (uint32_t s = 0; s < im->num_sets && !found; s++)
-			found = is_edge_type(im, &im->sets[s], im->options->words[i].text);
-		if (!found)
-			return gw_fail(GW_NOT_FOUND, "--reverse-of: no edges have the type %.200s, SRC:REL:DST",
-				       im->options->words[i].text);
-	}
-	return GW_OK;
-}
-
 static gw_status add_set(struct gw_import *im, struct gw_import_set *set)
 {
 	const struct gw_import_options *o = im->options;
@@ -111,7 +81,7 @@ static gw_status add_set(struct gw_import *im, struct gw_import_set *set)
 					 .time = set->times ? set->times : set->given_times,
 					 .time_name = "time",
 					 .time_unit = set->time_unit,
-					 .reverse = has_reverse(im, set),
+					 .reverse = o->reverse || set->reverse,
 					 .transpose = o->transpose,
 					 .keep_orig_id = o->edge_ids};
 	bool symmetric;
@@ -145,7 +115,7 @@ static gw_status add_set(struct gw_import *im, struct gw_import_set *set)
 
 gw_status gw_import_add_edges(struct gw_import *im)
 {
-	gw_status status = check_reversed_types(im);
+	gw_status status = GW_OK;
 	for (uint32_t s = 0; s < im->num_sets && status == GW_OK; s++)
 		status = add_set(im, &im->sets[s]);
 	return status;

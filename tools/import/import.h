@@ -116,7 +116,7 @@ struct gw_import_column {
 struct gw_import_set {
 	uint32_t src, dst; /* node spaces */
 	char rel[GW_NAME_MAX + 1];
-	bool triples;
+	bool triples, reverse; /* reverse: add dst:rev_rel:src */
 	struct gw_import_file *files;
 	uint32_t num_files, files_room;
 	uint64_t rows, rows_expected; /* expected: the count in the metadata, */

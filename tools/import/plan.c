@@ -47,6 +47,32 @@ static gw_status plan_edges(struct gw_import *im, const char *text)
 	return status != GW_OK ? status : gw_import_file_add(set, parts.value, format, GW_SPLIT_NONE);
 }
 
+/* "src:rel:dst" */
+static gw_status split_edge_type(const char *text, struct gw_import_parts *parts)
+{
+	char word[3 * GW_NAME_MAX + 4];
+	*parts = (struct gw_import_parts){.value = text};
+	if ((size_t)snprintf(word, sizeof(word), "%s=", text) >= sizeof(word))
+		return gw_fail(GW_INVALID, "\"%.200s\": a name has at most %d bytes", text, GW_NAME_MAX);
+	gw_status status = strchr(text, '=') ? GW_OK : gw_import_word_split(word, 3, parts);
+	parts->value = text;
+	return status == GW_OK && parts->count != 3
+		       ? gw_fail(GW_INVALID, "\"%.200s\": write an edge type as SRC:REL:DST", text)
+		       : status;
+}
+
+static gw_status plan_reverse(struct gw_import *im, const char *text)
+{
+	struct gw_import_parts parts;
+	struct gw_import_set *set;
+	gw_status status = split_edge_type(text, &parts);
+	if (status == GW_OK)
+		status = gw_context(gw_import_set_of(im, &parts, "SRC:REL:DST", &set), "--reverse-of");
+	if (status == GW_OK)
+		set->reverse = true;
+	return status;
+}
+
 /* "train=FILE" or FILE. */
 static gw_status split_triples(const char *text, struct gw_import_parts *parts, int *split)
 {
@@ -232,7 +258,8 @@ gw_status gw_import_word_check(enum gw_import_kind kind, const char *text)
 	case GW_IMPORT_TIME:
 		return gw_import_column_check(text);
 	case GW_IMPORT_REVERSE:
-		return GW_OK;
+		status = split_edge_type(text, &parts);
+		break;
 	case GW_IMPORT_EDGE_COLUMN:
 		status = gw_import_word_split(text, 0, &parts);
 		if (status == GW_OK && parts.count != 1)
@@ -290,6 +317,8 @@ gw_status gw_import_plan(struct gw_import *im)
 		if (word->kind == GW_IMPORT_NODES || word->kind == GW_IMPORT_NUM_NODES ||
 		    word->kind == GW_IMPORT_NODE_TABLE || word->kind == GW_IMPORT_ID_COLUMN)
 			status = plan_nodes(im, word);
+		else if (word->kind == GW_IMPORT_REVERSE)
+			status = plan_reverse(im, word->text);
 	}
 	if (status == GW_OK)
 		status = gw_import_plan_weights(im);

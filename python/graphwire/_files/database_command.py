@@ -5,7 +5,7 @@
 The result has the bytes that partition_graph divides. The program has no reader of Parquet, so this package takes the
 command before the program runs.
 
-Errors: one line on stderr, and exit status 1; the program's status if it fails.
+Errors: one line on stderr, and exit status 1, or 2 for wrong words; the program's status if it fails.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ _OTHERS = ("--from", "--edges", "--triples")  # other inputs
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]
-        raise ValueError(message)
+        raise _Usage(message)
+
+
+class _Usage(ValueError):
+    """Words that are no import of tables."""
 
 
 def _parsed(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -44,7 +48,7 @@ def _parsed(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     given, others = parser.parse_known_args(words)
     wrong = next((one for one in others if one.partition("=")[0] in _OTHERS), None)
     if wrong is not None:
-        raise ValueError(f"--tables describes the whole graph: leave out {wrong.partition('=')[0]}")
+        raise _Usage(f"--tables describes the whole graph: leave out {wrong.partition('=')[0]}")
     if not given.replace and os.path.lexists(given.out):
         raise ValueError(f"{given.out} exists already: remove it, choose another --out, or pass --replace")
     return given, others + (["--replace"] if given.replace else [])
@@ -68,10 +72,14 @@ def _import(words: Sequence[str]) -> int:
 def main(words: Sequence[str]) -> int:
     """Runs the command. words: those behind `import`. Returns the exit status."""
     logging.basicConfig(format="graphwire import: %(message)s", stream=sys.stderr)
+    status = 1
     try:
         return _import(words)
     except KeyboardInterrupt:
         return 130
-    except (ValueError, TypeError, OSError, ImportError, GraphwireError) as error:
-        print(f"graphwire import: {error}", file=sys.stderr)
-        return 1
+    except OSError as error:
+        said = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+    except (ValueError, TypeError, ImportError, GraphwireError) as error:
+        status, said = 2 if isinstance(error, _Usage) else 1, str(error)
+    print(f"graphwire import: {said}", file=sys.stderr)
+    return status

@@ -228,6 +228,8 @@ def _of_json(path: Path) -> tuple[dict[str, Table], dict[str, Any]]:
         tables = of.pop("tables", None)
         if not isinstance(tables, dict):
             raise ValueError('"tables" is not an object')
+        if not isinstance(of.get("name", ""), str):
+            raise ValueError('"name" is not a text')
         return {name: _described(name, lambda name=name, one=one:
                                  _table_of_json(f"table {name}", one, path.parent)) for name, one in tables.items()}, of
     except (ValueError, TypeError) as error:

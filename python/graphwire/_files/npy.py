@@ -39,8 +39,17 @@ class Rows:
             self.kind = kind
         elif kind != self.kind:
             raise ValueError(f"rows of {kind[0]} {list(kind[1])} follow rows of {self.kind[0]} {list(self.kind[1])}")
-        np.ascontiguousarray(rows).tofile(self._file)
+        if rows.size:
+            self._write(np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data)
         self.count += len(rows)
+
+    def _write(self, left: memoryview) -> None:
+        """Writes all bytes. A full disk is an OSError with its number, which tofile does not give."""
+        try:
+            while left:
+                left = left[self._file.write(left):]
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from None
 
     def close(self, dtype: Any = np.int64, row: tuple[int, ...] = ()) -> None:
         """Writes the header. dtype, row: the type, and the shape of a row, of a file without rows."""

@@ -24,6 +24,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from graphwire._base.arrays import host
 from graphwire._base.keywords import suggestion
 from graphwire._base.native import Workers
 from graphwire._files import folder_columns, text_files
@@ -447,7 +448,7 @@ def _is_path(table: Any) -> bool:
 def _column(values: Any) -> Any:
     """A column of a dictionary as Arrow takes it: tensors as arrays, and arrays of two dimensions as lists of one
     length."""
-    values = values.detach().cpu().numpy() if hasattr(values, "detach") else values
+    values = host(values) if hasattr(values, "detach") else values
     if isinstance(values, np.ndarray) and values.ndim == 2:
         return arrow().FixedSizeListArray.from_arrays(np.ascontiguousarray(values).reshape(-1), values.shape[1])
     return values

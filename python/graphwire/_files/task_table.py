@@ -16,6 +16,7 @@ import numpy as np
 from graphwire._files import columns as _columns
 from graphwire._files.columns import arrow
 from graphwire._files.numbering import Texts
+from graphwire._files.table_arguments import TextOptions
 from graphwire._files.table_kinds import Table, opened
 
 WHAT = "table"  # names the table in errors, as the argument
@@ -61,7 +62,7 @@ class TaskTable:
     or floats, [rows] or [rows, length, …], or None. what: names the table in errors."""
 
     def __init__(self, table: Any, key: str, time: Optional[str], target: Optional[str]):
-        source = opened(table, WHAT)
+        source = opened(table, WHAT, TextOptions(None, None, None, (key, time, target)).words(WHAT))
         self.what, self.key, self.time = source.what, key, time
         uses = {use: source.column(name, use) for use, name in (("entity", key), ("time", time), ("target", target))
                 if name is not None}

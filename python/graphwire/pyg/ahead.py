@@ -30,7 +30,7 @@ from graphwire._train.seeds import NodeSeeds
 from graphwire.pyg import pinned
 from graphwire.pyg.draws import Draws
 from graphwire.pyg.fetched import Fetched, pointer
-from graphwire.pyg.induced import Induced
+from graphwire.pyg.induced import Among, Induced
 from graphwire.pyg.names import fill
 from graphwire.pyg.options import OF_WORKERS
 from graphwire.pyg.orders import index_batches
@@ -258,8 +258,9 @@ class SamplesAhead(DataLoader):
     def _sampled(self, started: _Started) -> Output:
         """Waits for a batch. Returns its SamplerOutput, which has the Sampled as `_sampled`."""
         fetched, ids = started.wait(), self._source.ids
-        found = (Induced(fetched, ids, self._source.rows.edge_features(), self._sampler.held_out)
-                 if started.draws.induced else Sampled(fetched, ids))
+        found = Induced(fetched, ids, self._source.rows.edge_features(), Among(
+            ids.graph, self._sampler.held_out, started.draws.rules, started.asked.times)) if (
+                started.draws.induced) else Sampled(fetched, ids)
         out = started.draws.counted(found.output(self._typed, started.asked.slots))
         out.metadata, out._sampled = started.asked.metadata, found
         return self._sampler._directed(without(out, self._source.hidden))

@@ -38,8 +38,6 @@ class Draws:
         self.disjoint = checks.flag("disjoint", disjoint) or time is not None
         self.subgraph_type = SubgraphType(subgraph_type)
         self.induced = self.subgraph_type == SubgraphType.induced
-        if self.induced and time is not None:
-            raise NotImplementedError('time_attr with subgraph_type="induced": graphwire.pyg does not have it')
         # A wrong name is an error here, and not in a worker.
         self.unit = Rules(graph, weight_attr, time=self.rules, pick=self.pick, what=_WORDS).unit
         etypes = [triple(name) for name in graph.etypes]

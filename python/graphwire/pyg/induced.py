@@ -4,7 +4,8 @@
 
 The draws decide which nodes a batch has. Each row of edge_index[1] has all edges that end at it, in the order of the
 graph; a node that repeats, because a seed does, is a source at its first row. In a disjoint batch an edge is among the
-nodes of one seed. Parallel edges, loops, and edges of weight 0 are edges; held-out edges are not.
+nodes of one seed. Parallel edges, loops, and edges of weight 0 are edges; held-out edges are not. With times, an edge
+whose time is later than that of its seed is no edge.
 
 Errors: those of Graph.subgraph, and of reading rows.
 """
@@ -13,11 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import torch
 
 from graphwire._base.arrays import gather_all
 from graphwire._graph.graph import Graph
 from graphwire._graph.held_out import HeldOut
+from graphwire._graph.rules import Rules
 from graphwire.pyg.fetched import ORIGINAL, Fetched
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.rows import stacked
@@ -25,23 +28,55 @@ from graphwire.pyg.sampled import Sampled
 from graphwire.pyg.subgraph import EdgeType, triple
 
 
-def edges_among(graph: Graph, nodes: Mapping[str, torch.Tensor], groups: Mapping[str, torch.Tensor] | None,
-                held_out: HeldOut | None) -> dict[EdgeType, tuple[torch.Tensor, torch.Tensor]]:
-    """{edge type: (edge_index, the graph's ids of the edges)} of all edge types. nodes: the graph's ids, by type."""
-    found = graph.subgraph(nodes, groups=groups, held_out=held_out)
-    return {triple(etype): (stacked(some.src, some.dst), torch.as_tensor(some.edge_ids))
-            for etype, some in found.items()}
+class Among:
+    """All edges among nodes. times: {edge type: its time} of the types whose edges have times, or None; until: the time
+    of each group's seed, or None. held_out: edges that are left out."""
+
+    def __init__(self, graph: Graph, held_out: HeldOut | None, times: Mapping[str, str] | None,
+                 until: Mapping[str, torch.Tensor] | None):
+        self._graph, self._held_out, self._times = graph, held_out, times
+        self._until = None if until is None else np.concatenate([np.asarray(some) for some in until.values()])
+
+    def find(self, nodes: Mapping[str, torch.Tensor],
+             groups: Mapping[str, torch.Tensor] | None) -> dict[EdgeType, tuple[torch.Tensor, torch.Tensor]]:
+        """{edge type: (edge_index, the graph's ids of the edges)} of all edge types. nodes: the graph's ids, by type;
+        groups: the seed of each, or None: the batch is not disjoint."""
+        graph = self._graph
+        found = {etype: [np.asarray(some) for some in (among.src, among.dst, among.edge_ids)] for etype, among in (
+            graph.subgraph(nodes, groups=groups, held_out=self._held_out).items())}
+        if self._until is not None and groups is not None:
+            columns = {graph.etypes[number]: column for number, column in (
+                Rules(graph, time=self._times).columns.items())}
+            read = gather_all(graph._opened(), [(column, found[etype][2]) for etype, column in columns.items()], None)
+            for etype, times in zip(columns, read):
+                seeds = np.asarray(groups[graph.ends(etype)[1]])[found[etype][1]]
+                eligible = not_later(np.asarray(times), self._until[seeds])
+                found[etype] = [some[eligible] for some in found[etype]]
+        return {triple(etype): (stacked(src, dst), torch.from_numpy(np.asarray(ids)))
+                for etype, (src, dst, ids) in found.items()}
+
+
+def not_later(times: np.ndarray, until: np.ndarray) -> np.ndarray:
+    """Whether each time is at most `until`. Whole and real numbers are compared exactly; NaN is later than all."""
+    if times.dtype.kind == until.dtype.kind:
+        return np.asarray(times <= until)
+    first, last = -2.0**63, 2.0**63 - 1024  # the int64 that are real numbers too
+    if times.dtype.kind == "f":
+        least = np.ceil(times.astype(np.float64))
+        with np.errstate(invalid="ignore"):
+            return np.asarray((least <= last) & (np.clip(least, first, last).astype(np.int64) <= until))
+    most = np.floor(until)
+    return np.asarray((most > last) | ((most >= first) & (times <= np.clip(most, first, last).astype(np.int64))))
 
 
 class Induced(Sampled):
     """features: what is read for edges, {edge type: features}."""
 
-    def __init__(self, fetched: Fetched, ids: OriginalIds, features: Mapping[str, list[str]],
-                 held_out: HeldOut | None):
+    def __init__(self, fetched: Fetched, ids: OriginalIds, features: Mapping[str, list[str]], among: Among):
         super().__init__(fetched, ids)
         graph, groups = ids.graph, fetched.groups()
         nodes = {ntype: self._of_nodes(ntype, some) for ntype, some in zip(graph.ntypes, fetched.nodes())}
-        self._among = edges_among(graph, nodes, None if groups is None else dict(zip(graph.ntypes, groups)), held_out)
+        self._among = among.find(nodes, None if groups is None else dict(zip(graph.ntypes, groups)))
         named = [(etype, name) for etype, names in features.items() for name in names]
         asked = [(graph.feature(name, etype=etype).pointer(), self._among[triple(etype)][1]) for etype, name in named]
         read = gather_all(graph._opened(), asked, torch)

@@ -38,7 +38,8 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
     input_nodes: the seeds: None (all nodes), ids, a mask of bools, a feature of the graph, "type", or ("type", one of
         these).
     subgraph_type: "induced": batches have all edges among their nodes, which the draws decide; disjoint ones, those
-        among the nodes of each seed. num_sampled_nodes and num_sampled_edges are None then, as in PyG.
+        among the nodes of each seed; with times, those that are not later. num_sampled_nodes and num_sampled_edges are
+        None then, as in PyG.
     weight_attr: an edge feature, or {edge type: feature}; graphwire.NodeLoader describes the draws.
     disjoint: each seed has nodes of its own, also if seeds are equal. The batch has the attribute batch of each node
         type, the place of each node's seed.
@@ -63,10 +64,9 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
     effect, which one UserWarning says. torch's random numbers, or `generator`, decide the order and the draws. Loops,
     states and the warning for unequal ranks are as graphwire.pyg.NodeLoader's.
 
-    Raises NotImplementedError, which names the options, for time_attr with subgraph_type="induced" or weight_attr;
-    ValueError, TypeError and LookupError for other arguments; the errors of from_pyg for data in
-    memory; NotFoundError and InvalidError for ids that belong to no node or to several. A batch raises PeerError or
-    DeadlineError if a server does not answer.
+    Raises NotImplementedError, which names the options, for weight_attr with time_attr; ValueError, TypeError and
+    LookupError for other arguments; the errors of from_pyg for data in memory; NotFoundError and InvalidError for ids
+    that belong to no node or to several. A batch raises PeerError or DeadlineError if a server does not answer.
     """
 
     __repr__ = SamplesAhead.__repr__

@@ -34,7 +34,7 @@ from graphwire._train.loader import sample
 from graphwire.pyg.draws import Counts, Draws, check_together
 from graphwire.pyg.edges import EdgePermutations
 from graphwire.pyg.existing import NegativesAtTimes
-from graphwire.pyg.induced import edges_among
+from graphwire.pyg.induced import Among
 from graphwire.pyg.options import check_direction, kind_of, without_effect
 from graphwire.pyg.sampled import Output, without
 from graphwire.pyg.sources import Origin
@@ -79,7 +79,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
 
     Negatives are those of graphwire.pyg.LinkNeighborLoader where links have times, and otherwise PyG's.
 
-    Raises NotImplementedError for "backward", and for time_attr with "induced" or weight_attr;
+    Raises NotImplementedError for "backward", and for time_attr with weight_attr;
     ValueError for seeds with or without a type where the data has none or several, for times that do not exist, and for
     "last" without times; TypeError and InvalidError for num_neighbors; TypeError and NotFoundError for weight_attr; the
     errors of from_pyg for data in memory; and those of graphwire.sample.
@@ -185,7 +185,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         groups = None if batch.groups is None else {
             ntype: found.node_rows(ntype, some) for ntype, some in batch.groups.items()}
         if draws.induced:
-            return self._induced(found, groups, typed)
+            return self._induced(found, groups, times, typed)
         if not typed:
             return draws.counted(self._output(found, ntypes[0], triple(self.graph.etypes[0]), groups))
         return draws.counted(without(HeteroSamplerOutput(
@@ -210,9 +210,10 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         return {ntype: SeedTimes(given[ntype], len(ids), "input_time", draws.unit).numbers
                 for ntype, ids in seeds.items()}
 
-    def _induced(self, found: Subgraph, groups: dict[str, torch.Tensor] | None, typed: bool) -> Output:
-        among = edges_among(self.graph, {ntype: found.nodes(ntype) for ntype in self.graph.ntypes}, groups,
-                            self.held_out)
+    def _induced(self, found: Subgraph, groups: dict[str, torch.Tensor] | None, times: dict[str, Any] | None,
+                 typed: bool) -> Output:
+        among = Among(self.graph, self.held_out, self._draws.rules, times).find(
+            {ntype: found.nodes(ntype) for ntype in self.graph.ntypes}, groups)
         node = {ntype: self._nodes(found, ntype) for ntype in found.num_nodes}
         if typed:
             return without(HeteroSamplerOutput(
