@@ -17,6 +17,7 @@ import graphwire
 import numpy as np
 import pytest
 from conftest import TOP, run
+from graphwire._files import database as database_module
 from graphwire._files import database_command, descriptions, table_kinds
 
 pa = pytest.importorskip("pyarrow")
@@ -392,3 +393,26 @@ def test_a_full_disk_is_one_line(tmp_path):
     while list((tmp_path / "out").glob(".g.tmp*")):
         pass
     assert not os.listdir(tmp_path / "out")
+
+
+@pytest.mark.parametrize("kind", ["arrow", "pandas", "parquet", "csv"])
+def test_progress(kind, tmp_path, monkeypatch):
+    """The bar counts the rows of all passes; their number is known before, except for text."""
+    shown = []
+
+    class Recorder(database_module.Bar):
+        def __init__(self, what, progress, **more):
+            shown.append((what, progress, more["total"]))
+            super().__init__(what, False, **more)
+
+        def to(self, done):
+            shown.append(done)
+
+    monkeypatch.setattr(database_module, "Bar", Recorder)
+    users = pa.table(USERS)
+    pa.parquet.write_table(users, tmp_path / "users.parquet")
+    pa.csv.write_csv(users, tmp_path / "users.csv")
+    source = {"arrow": users, "pandas": users.to_pandas()}.get(kind, tmp_path / f"users.{kind}")
+    tables = {**two(), "users": graphwire.Table(source, "id", features=[])}
+    graphwire.partition_graph(graphwire.from_database(tables), "g", 1, tmp_path / "g", method="random", progress=True)
+    assert shown == [("tables", True, None if kind == "csv" else 3 + 2 * 4), 3, 7, 11]

@@ -25,6 +25,7 @@ from typing import Any, Optional
 import numpy as np
 
 from graphwire._base.keywords import keywords
+from graphwire._base.progress import Bar
 from graphwire._base.scratch import whole
 from graphwire._files import npy
 from graphwire._files import relational_columns as _relational
@@ -148,10 +149,18 @@ class Database:
     def __repr__(self) -> str:
         return f"<graphwire.Database: tables {', '.join(self._tables)}>"
 
-    def write(self, folder: Path) -> tuple[list[str], dict[str, str]]:
+    def write(self, folder: Path, progress: Optional[bool] = False) -> tuple[list[str], dict[str, str]]:
         """Writes the graph to files in the folder. Returns the arguments of `graphwire import`, and {file: what it
-        holds} for errors."""
-        files = Files(folder)
+        holds} for errors. progress: a bar, as for partition_graph."""
+        passes = {one.name: 1 + bool(one.table.foreign_keys) for one in self._tables.values()}
+        counts = [one.rows.count() for one in self._tables.values()]
+        total = None if None in counts else sum(count * passes[name] for name, count in zip(self._tables, counts)
+                                                if count is not None)
+        with Bar("tables", progress, total=total, unit=" rows") as bar:
+            self._bar, self._done = bar, 0
+            return self._write(Files(folder))
+
+    def _write(self, files: Files) -> tuple[list[str], dict[str, str]]:
         columns = {name: Columns(one.name, one.rows, one.table, one.features, one.key_columns, one.time_columns)
                    for name, one in self._tables.items()}
         self._settle_keys(columns)
@@ -172,6 +181,11 @@ class Database:
         self._note(counts, edges)
         arrow().default_memory_pool().release_unused()
         return files.words, files.names
+
+    def _advance(self, rows: int) -> None:
+        """Counts rows that are done."""
+        self._done += rows
+        self._bar.to(self._done)
 
     def _settle_keys(self, columns: Mapping[str, Columns]) -> None:
         """Makes the columns of a key, and those that refer to it, texts or integers alike."""
@@ -201,6 +215,7 @@ class Database:
                 rows.append(columns.times_of(one, batch, where))
             writer.take(where, columns.as_features(batch))
             count += batch.num_rows
+            self._advance(batch.num_rows)
         writer.close()
         loaded = {}
         for one, rows in times.items():
@@ -230,6 +245,7 @@ class Database:
                 one.rows += batch.num_rows
                 self._look_up(one, columns[name], batch, where, numberings[one.key.table], times[name], first)
             first += batch.num_rows
+            self._advance(batch.num_rows)
         for one in edges:
             one.close(times[name])
         yield from edges

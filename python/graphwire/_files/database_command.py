@@ -60,7 +60,7 @@ def _import(words: Sequence[str]) -> int:
     out, name = Path(given.out), given.name or database.name or "graph"
     out.absolute().parent.mkdir(parents=True, exist_ok=True)
     with Scratch(out.absolute().parent, f".{out.name}") as folder:
-        made, _ = database.write(folder)
+        made, _ = database.write(folder, False if "--quiet" in others else None)
         with descriptors() as kept:
             status = subprocess.run([program(), "import", *made, "--edge-ids", "--name", name, "--out", str(out),
                                      *others], pass_fds=kept).returncode

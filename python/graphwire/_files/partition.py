@@ -345,7 +345,9 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     out.absolute().parent.mkdir(parents=True, exist_ok=True)
     with Scratch(out.absolute().parent, f".{out.name}") as folder:
         flags = [f"--{word}" for word in ("reverse", "undirected", "transpose") if given_flags[word]]
-        if isinstance(graph, _OF_FILES):
+        if isinstance(graph, Database):
+            words, names = graph.write(folder, shown)
+        elif isinstance(graph, (Tables, Chunked)):
             words, names = graph.write(folder)
         else:
             words, names = (graph.import_words, {}) if arrays is None else _written(arrays, folder)

@@ -101,6 +101,10 @@ class Table:
         """What used() returns."""
         raise NotImplementedError
 
+    def count(self) -> Optional[int]:
+        """The number of rows, if it is known without a pass over them."""
+        return None
+
     def has_no_nulls(self, name: str) -> bool:
         """Whether a column is known to have no nulls, without a pass over its rows."""
         return False
@@ -135,9 +139,13 @@ class Table:
 class _Arrow(Table):
     """A table in memory, or a stream of batches. make: makes a reader of all rows; once only, if the source is one."""
 
-    def __init__(self, what: str, schema: Any, make: Callable[[], Any], once: bool = False):
+    def __init__(self, what: str, schema: Any, make: Callable[[], Any], once: bool = False,
+                 count: Optional[int] = None):
         super().__init__(what, schema.names)
-        self._schema, self._make, self._once, self._read = schema, make, once, False
+        self._schema, self._make, self._once, self._read, self._count = schema, make, once, False, count
+
+    def count(self) -> Optional[int]:
+        return self._count
 
     def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
         return {name: self._schema.field(name).type for name in columns}
@@ -168,6 +176,9 @@ class _Pandas(Table):
                 arrays.append(pa.Array.from_pandas(frame[name], type=kinds[name] if kinds else None))
         plain = [one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one for one in arrays]
         return pa.RecordBatch.from_arrays(plain, names=list(columns))
+
+    def count(self) -> Optional[int]:
+        return len(self._frame)
 
     def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
         pa, pandas = arrow(), sys.modules["pandas"]
@@ -243,6 +254,10 @@ class _Parquet(_Files):
             schema = self._file(self.paths[0]).schema_arrow
             return {name: self._folders.types[name] if name in self._folders.types else schema.field(name).type
                     for name in columns}
+
+    def count(self) -> Optional[int]:
+        with reading(self.what):
+            return sum(self._file(path).metadata.num_rows for path in self.paths)
 
     def has_no_nulls(self, name: str) -> bool:
         return name not in self._folders.types and all(self._counts_no_nulls(path, name) for path in self.paths)
@@ -472,7 +487,7 @@ def opened(table: Any, what: str, words: Sequence[str] = ()) -> Table:
     if hasattr(table, "__arrow_c_array__") and not hasattr(table, "__arrow_c_stream__"):
         table = pa.table(pa.record_batch(table))
     if isinstance(table, pa.Table):
-        return _Arrow(what, table.schema, lambda: table.to_batches(BATCH_ROWS))
+        return _Arrow(what, table.schema, lambda: table.to_batches(BATCH_ROWS), count=table.num_rows)
     if hasattr(table, "__arrow_c_stream__"):
         with converting(what):
             schema = pa.RecordBatchReader.from_stream(table).schema
