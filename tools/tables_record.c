@@ -162,6 +162,9 @@ void gw_tables_record_print(const json_t *tables)
 	printf("\n%-56s %12s %8s %9s\n", "FOREIGN KEY", "ROWS", "NULL", "DANGLING");
 	json_object_foreach((json_t *)tables, name, table)
 	{
-		json_array_foreach(json_object_get(table, "foreign_keys"), place, key) print_foreign_key(name, key);
+		json_array_foreach(json_object_get(table, "foreign_keys"), place, key)
+		{
+			print_foreign_key(name, key);
+		}
 	}
 }
