@@ -124,6 +124,9 @@ class Table:
             raise ValueError("end_time: a table with it has a time too")
         if fill is not None and not isinstance(fill, Mapping):
             raise TypeError(f"fill: {{column: value}}, not {fill!r}")
+        empty = next((name for name, value in (fill or {}).items() if value is None), None)
+        if empty is not None:
+            raise ValueError(f"fill: column {empty}: a value, not None")
         self.source, self.key = source, () if key is None else _names("key", key)
         self.foreign_keys = _foreign_keys("table", foreign_keys)
         self.time, self.end_time, self.features, self.labels = time, end_time, features, labels

@@ -149,16 +149,16 @@ def array(values: Any, what: str) -> np.ndarray:
     return _real(found if found.dtype.isnative else found.astype(found.dtype.newbyteorder("=")), what)
 
 
-def whole(values: np.ndarray, name: Callable[[int], str]) -> np.ndarray:
+def whole(values: np.ndarray, name: Callable[[int], str], what: str = "ids") -> np.ndarray:
     """Floats that stand for whole numbers as int64; pandas makes floats of integers if a value is missing. name: the
-    place of a row, for errors. Raises ValueError for another value, and for large ones, whose digits may be lost."""
+    place of a row, and what: what the values are, for errors. Raises ValueError for another value, and for large ones, whose digits may be lost."""
     limit = 2.0 ** (np.finfo(values.dtype).nmant + 1)
     wrong = ~((np.abs(values) < limit) & (np.trunc(values) == values))
     if wrong.any():
         row = int(np.argmax(wrong))
         value = float(values[row])
         why = ("missing (NaN): fill it in, or leave out the row" if value != value else
-               f"{value!r}: ids of {values.dtype} are whole numbers below {limit:.0f}")
+               f"{value!r}: {what} of {values.dtype} are whole numbers below {limit:.0f}")
         raise ValueError(f"{name(row)} is {why}")
     return values.astype(np.int64)
 
