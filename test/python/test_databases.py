@@ -322,17 +322,29 @@ def test_wrong_descriptions(make, error, text):
     ({"tables": {"a": {"source": {"duckdb": "x"}}}}, "table a: source: a path"),
     ({"tables": {"a": {"source": "none.csv", "key": "x", "foreign_keys": {"x": "a"}}}}, "none.csv: no such file"),
     ({"tables": {"a": {"source": "none.csv", "key": 3}}}, "table a: key: a column, or a list of columns, not 3"),
+    ({"name": 3}, '"name" is a text, not 3'),
+    *(({"tables": {"a": {"source": "x.csv", "key": "x", "foreign_keys": {"x": "a"}, **more}}},
+       text) for more, text in [({"features": {"f": 3}}, "table a: features: columns are names, not 'f': [3]"),
+                                ({"masks": 5}, "table a: masks: columns are a name, a list of names"),
+                                ({"labels": "z"}, "table a: labels: ")]),
 ])
 def test_wrong_files_of_descriptions(change, text, tmp_path, capsys):
     """One line names the file and the key, in Python and on the command line."""
     path = tmp_path / "db.json"
     path.write_text(json.dumps({"format": "graphwire-tables-1", "tables": {}, **change}))
+    (tmp_path / "x.csv").write_text("x,y\n1,2\n")
     with pytest.raises((ValueError, TypeError, FileNotFoundError)) as raised:
         graphwire.from_database(path)
     assert text in str(raised.value)
     assert database_command.main(["--tables", str(path), "--out", str(tmp_path / "g")]) == 1
     said = capsys.readouterr().err
     assert text in said and said.count("\n") == 1
+
+
+def test_a_deep_description(tmp_path):
+    (tmp_path / "db.json").write_text("[" * 100_000)
+    with pytest.raises(ValueError, match=r"db\.json: too deep"):
+        graphwire.from_database(tmp_path / "db.json")
 
 
 def test_the_schema_has_the_keys_of_the_description():
@@ -389,6 +401,27 @@ def test_seeds_of(tmp_path):
         assert [tuple(json.loads(one)) for one in np.load(tmp_path / "out.npy")["id"]] == list(zip(*places.values()))
 
 
+@pytest.mark.parametrize("make", [
+    lambda keys: pd.Series(keys, dtype="float64"), lambda keys: pd.Series(keys, dtype="Int64"), pa.array, list,
+    lambda keys: np.array(keys, object), lambda keys: pa.chunked_array([pa.array(keys, pa.float64())]),
+    lambda keys: pd.DataFrame({"user": keys}), lambda keys: pytest.importorskip("polars").Series(keys),
+    lambda keys: pd.Series([None if key is None else str(key) for key in keys], dtype="str")])
+def test_seeds_without_a_key(make, tmp_path):
+    """A missing key has no node, in any form. Large floats are no keys."""
+    keys, ids = [30, None, 10, 99, 30], [10, 20, 30]
+    texts = not isinstance(make(keys), pd.DataFrame) and "str" in str(getattr(make(keys), "dtype", "")).lower()
+    users = {"id": list(map(str, ids)) if texts else ids}
+    with made(tmp_path, {"users": graphwire.Table(users, "id", {"id": "users"})}) as graph:
+        seeds = graph.seeds_of("users", make(keys), missing="drop")
+        assert (seeds.ids["users"].tolist(), seeds.rows.tolist()) == ([2, 0, 2], [0, 2, 4])
+        assert graph.seeds_of("users", make([None]), missing="drop").rows.tolist() == []
+        with pytest.raises(ValueError, match="keys: number 1 is missing"):
+            graph.seeds_of("users", make(keys))
+        for wrong in np.array([2.0**53]), np.array([2.0**24], np.float32), np.array([1.5]):
+            with pytest.raises(TypeError, match="keys are texts, or integers"):
+                graph.seeds_of("users", wrong)
+
+
 def test_inspect_shows_the_tables(tmp_path):
     """Beside the graph that they became, and no other graph of the folder."""
     with made(tmp_path, two()):
@@ -424,6 +457,9 @@ def test_duckdb(tmp_path):
     made(tmp_path / "memory", {"users": graphwire.Table(users, "id", features=[]), "orders": graphwire.Table(
         orders, None, {"user": "users"}, time="at", features=[])}).close()
     assert bytes_of(tmp_path / "g") == first == bytes_of(tmp_path / "memory/g")
+    with pytest.raises(ValueError, match=r"table a: .*shop.duckdb: the query has no result"):
+        graphwire.from_database({"a": graphwire.Table(descriptions.Duckdb(tmp_path / "shop.duckdb", None, ""), "x",
+                                                      {"x": "a"})})
     with pytest.raises(ValueError, match=r"table users: .*shop.duckdb: Catalog Error"):
         text = (tmp_path / "db.json").read_text().replace('"table": "users"}', '"table": "user"}')
         (tmp_path / "db.json").write_text(text)

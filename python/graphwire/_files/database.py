@@ -29,7 +29,7 @@ from graphwire._base.scratch import whole
 from graphwire._files import npy
 from graphwire._files import relational_columns as _relational
 from graphwire._files.columns import Where, arrow
-from graphwire._files.descriptions import MISSING, Duckdb, ForeignKey, Table, described, one_of
+from graphwire._files.descriptions import MISSING, Duckdb, ForeignKey, Table, described, in_table, one_of
 from graphwire._files.graph_arrays import Canonical
 from graphwire._files.numbering import Ids, Numbering, numbers
 from graphwire._files.relational_columns import END, TIME, Columns, value
@@ -45,8 +45,8 @@ _ROLES = ("features", "labels", "masks", "text", "categories")
 
 class _Edges:
     """The edges of a foreign key. rows: of its table; null: those without a key; dangling: those whose key no row has.
-    times: {table: {feature: of all its rows}}. A time that the table of the foreign key lacks is that of the row that is
-    referred to, if this row has an end.
+    times: {table: {feature: of all its rows}}. A time that the table of the foreign key lacks is that of the row that
+    is referred to, if this row has an end.
     """
 
     def __init__(self, files: Files, of: str, key: ForeignKey, missing: str,
@@ -109,7 +109,8 @@ class _Described:
         for role in _ROLES:
             given = getattr(table, role)
             if given is not None:
-                columns = selected(role, {name: given}, {name: self.rows})[name]
+                columns = in_table(name, lambda role=role, given=given: selected(
+                    role, {name: given}, {name: self.rows}))[name]
                 self.features += features_of(role, columns)
         for feature in self.features:
             feature.missing = feature.role in ("features", "categories", "text")

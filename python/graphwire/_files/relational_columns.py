@@ -261,7 +261,8 @@ class Columns:
         for name, role in roles.items():
             if role is None:
                 self._odd[name] = f"{self.types[name]}"
-            elif not is_storable(f"{name}.names" if role == "categories" else name) or (name == ORIGINAL and self._table.key):
+            elif not is_storable(f"{name}.names" if role == "categories" else name) or (
+                    name == ORIGINAL and self._table.key):
                 self._odd[name] = "features cannot have this name: give one with features={…}"
             elif name in nulls:
                 self._odd[name] = "times, some of which are missing: fill them in with fill={…}"
