@@ -164,6 +164,13 @@ def test_frames_of_polars(tmp_path):
      "column x has missing values, and integers that float64 does not hold"),
     (two(orders={"time": [1, 2, 3, 4]}, features=None), ValueError, "two features have the name 'time'"),
     (two(orders={"x": [[1], [1, 2], [1], [1]]}, features=["x"]), ValueError, "lists of a feature have one length"),
+    (two(orders={"at": [1.5, 2, 3, 4]}), ValueError, "column at is 1.5: times of float64 are whole numbers"),
+    (two(orders={"c": ["x"] * 4, "c.names": ["y"] * 4}, features=None, categories=["c"], text=["c.names"]), ValueError,
+     "table orders: two features have the name 'c.names'"),
+    ({"a": graphwire.Table({"k": [1], "orig_id": [1]}, "k", {"k": "a"}, features=["orig_id"])}, ValueError,
+     "table a: the feature 'orig_id' has the primary keys"),
+    ({"a": graphwire.Table({"k": [b"\xff"], "j": [1]}, ["k", "j"], {("k", "j"): "a"})}, ValueError,
+     r"table a, row 0: column k is b'\xff', which is no text in UTF-8"),
 ])
 def test_wrong_rows_of_databases(tables, error, text, tmp_path):
     """Refused by one line, which names the table, the row and the column; nothing is left behind."""
@@ -171,6 +178,105 @@ def test_wrong_rows_of_databases(tables, error, text, tmp_path):
         made(tmp_path, tables)
     assert text in str(raised.value) and "\n" not in str(raised.value)
     assert not any(tmp_path.iterdir())
+
+
+def test_tables_without_rows(tmp_path):
+    """Their keys have any type, and their lists any length."""
+    orders = {"text": ["x"], "number": [1], "row": pa.array([[1, 2]], pa.list_(pa.int64(), 2))}
+    users = {"id": pa.nulls(0), "row": pa.array([], pa.list_(pa.float32()))}
+    tables = {"users": graphwire.Table(users, "id"),
+              "orders": graphwire.Table(orders, None, {"text": "users", "number": "users"})}
+    with made(tmp_path, tables) as graph:
+        assert [graph.num_edges(etype) for etype in graph.etypes] == [0] * 4
+        assert {feature.name for feature in graph.features} == {"orig_id", "row"}
+
+
+def test_columns_whose_names_features_cannot_have(tmp_path, caplog):
+    """Columns that are not named are left out, with their names in one line."""
+    wrong = ["a:b", "", "..", "x" * 65, "nul\0", "orig_id"]
+    table = {"id": [1, 2], "x": [2**62, None], **{name: [1, 2] for name in wrong}}
+    with made(tmp_path, {"t": graphwire.Table(table, "id", {"id": "t"})}) as graph:
+        assert {feature.name for feature in graph.features} == {"orig_id", "x"}
+        assert graph.original_ids([0, 1], "t").tolist() == [1, 2]
+        assert np.array_equal(graph.feature("x", "t")[:], [2.0**62, np.nan], equal_nan=True)
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert all(f"{name} (features cannot have this name" in said for name in wrong)
+
+
+class Stays:
+    """Tables a, b and c at random, some with times and ends, that refer to each other; and their edges in Python."""
+
+    def __init__(self, seed):
+        random = np.random.default_rng(seed)
+        self.counts = {name: int(random.integers(1, 12)) for name in "abc"}
+        self.times, self.ends, self.tables, self.edges = {}, {}, {}, []
+        for name, timed, ended in zip("abc", random.random(3) < 0.6, random.random(3) < 0.7):
+            if timed or name == "b":
+                self.times[name] = random.integers(0, 10, self.counts[name]).tolist()
+            if name in self.times and ended:
+                self.ends[name] = [None if random.random() < 0.3 else int(one) for one in random.integers(
+                    0, 14, self.counts[name])]
+        for name in "abc":
+            self.add(name, random)
+        self.random = random
+
+    def add(self, name, random):
+        columns, keys, count = {"id": range(self.counts[name])}, {}, self.counts[name]
+        for column, known, unit in (("at", self.times, "ms"), ("until", self.ends, "s")):
+            if name in known:
+                factor = 1000 if unit == "ms" else 1
+                columns[column] = pa.array([None if one is None else one * factor for one in known[name]],
+                                           pa.timestamp(unit))
+        for key in ("k", "j")[:int(random.integers(name == "b", 3))]:
+            target = str(random.choice(list("abc")))
+            columns[key] = [None if random.random() < 0.1 else int(one) for one in random.integers(
+                0, self.counts[target] + 1, count)]
+            keys[key] = graphwire.ForeignKey(target, reverse=bool(random.random() < 0.8))
+            for row, found in enumerate(columns[key]):
+                if found is not None and found < self.counts[target]:
+                    self.edges += self.edges_of(name, row, key, target, found)[:1 + keys[key].reverse]
+        self.tables[name] = graphwire.Table(
+            columns, "id", keys, time="at" if name in self.times else None,
+            end_time="until" if name in self.ends else None)
+
+    def edges_of(self, name, row, key, target, found):
+        """(edge type, source row, destination row, time, end) in both directions."""
+        def of(known, source):
+            where = (name, row) if name in known else (target, found) if target in self.ends else source
+            return known[where[0]][where[1]] if where[0] in known else None
+
+        return [(etype, *ends, of(self.times, source), of(self.ends, source)) for etype, ends, source in (
+            (f"{name}:f2p_{key}:{target}", (row, found), (name, row)),
+            (f"{target}:rev_f2p_{key}:{name}", (found, row), (target, found)))]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_loaders_show_valid_rows_alone(seed, tmp_path):
+    """At each hop, in both directions: the edges of valid rows at the seed's time, and no later or ended ones."""
+    stays = Stays(seed)
+    config = graphwire.partition_graph(graphwire.from_database(stays.tables), "g", 1 + seed % 2, tmp_path / "g",
+                                       method="random")
+    with graphwire.open(config, numpy=True) as graph:
+        rows = {name: graph.original_ids(np.arange(count), name) for name, count in stays.counts.items()}
+        ntype, when = str(stays.random.choice(list("abc"))), stays.random.integers(0, 13, 12)
+        keys = stays.random.integers(0, stays.counts[ntype], 12)
+        seeds = graph.seeds_of(ntype, keys, when.astype("M8[s]"))
+        for end in ([None, "end_time"] if stays.ends else [None]):
+            loader = graphwire.NodeLoader(graph, seeds.ids, [-1, 50, -1], time="time", times=seeds.times, end=end,
+                                          batch_size=1)
+            for key, at, batch in zip(keys.tolist(), when.tolist(), loader):
+                known = {(ntype, key)}
+                for block in reversed(batch.blocks):
+                    found = set()
+                    for etype in graph.etypes:
+                        src, _, dst = etype.split(":")
+                        ends = block[etype].edge_index if block[etype].num_edges else np.zeros((2, 0), int)
+                        found |= {(etype, int(rows[src][batch.nodes[src][a]]), int(rows[dst][batch.nodes[dst][b]]))
+                                  for a, b in ends.T}
+                    assert found == {edge[:3] for edge in stays.edges if (edge[0].split(":")[2], edge[2]) in known
+                                     and (edge[3] is None or edge[3] <= at)
+                                     and (end is None or edge[4] is None or at < edge[4])}
+                    known |= {(etype.split(":")[0], row) for etype, row, _ in found}
 
 
 def test_missing_keys_may_be_errors(tmp_path):
@@ -198,6 +304,11 @@ def test_missing_keys_may_be_errors(tmp_path):
     (lambda: graphwire.Table(USERS, "id", {"age": 3}), TypeError, "foreign_keys are {column: table}, not 3"),
     (lambda: graphwire.from_database(two(), unit="h"), ValueError, "unit: one of 'D', 's', 'ms', 'us', 'ns', not 'h'"),
     (lambda: graphwire.Table(USERS, "id", {"age": "a"}, tme="x"), TypeError, "did you mean 'time'?"),
+    (lambda: graphwire.Table(USERS, "id", fill={"age": None}), ValueError, "fill: column age: a value, not None"),
+    (lambda: graphwire.from_database({"a": graphwire.Table({"k": [1], "x": ["\udcff"]}, "k", {"k": "a"})}), TypeError,
+     "table a: column x: "),
+    (lambda: graphwire.from_database({"a": graphwire.Table({"k": [1], "x": [1, "y"]}, "k", {"k": "a"})}), TypeError,
+     "table a: column x: "),
 ])
 def test_wrong_descriptions(make, error, text):
     with pytest.raises(error) as raised:
@@ -214,17 +325,29 @@ def test_wrong_descriptions(make, error, text):
     ({"tables": {"a": {"source": {"duckdb": "x"}}}}, "table a: source: a path"),
     ({"tables": {"a": {"source": "none.csv", "key": "x", "foreign_keys": {"x": "a"}}}}, "none.csv: no such file"),
     ({"tables": {"a": {"source": "none.csv", "key": 3}}}, "table a: key: a column, or a list of columns, not 3"),
+    ({"name": 3}, '"name" is a text, not 3'),
+    *(({"tables": {"a": {"source": "x.csv", "key": "x", "foreign_keys": {"x": "a"}, **more}}},
+       text) for more, text in [({"features": {"f": 3}}, "table a: features: columns are names, not 'f': [3]"),
+                                ({"masks": 5}, "table a: masks: columns are a name, a list of names"),
+                                ({"labels": "z"}, "table a: labels: ")]),
 ])
 def test_wrong_files_of_descriptions(change, text, tmp_path, capsys):
     """One line names the file and the key, in Python and on the command line."""
     path = tmp_path / "db.json"
     path.write_text(json.dumps({"format": "graphwire-tables-1", "tables": {}, **change}))
+    (tmp_path / "x.csv").write_text("x,y\n1,2\n")
     with pytest.raises((ValueError, TypeError, FileNotFoundError)) as raised:
         graphwire.from_database(path)
     assert text in str(raised.value)
     assert database_command.main(["--tables", str(path), "--out", str(tmp_path / "g")]) == 1
     said = capsys.readouterr().err
     assert text in said and said.count("\n") == 1
+
+
+def test_a_deep_description(tmp_path):
+    (tmp_path / "db.json").write_text("[" * 100_000)
+    with pytest.raises(ValueError, match=r"db\.json: too deep"):
+        graphwire.from_database(tmp_path / "db.json")
 
 
 def test_the_schema_has_the_keys_of_the_description():
@@ -281,6 +404,27 @@ def test_seeds_of(tmp_path):
         assert [tuple(json.loads(one)) for one in np.load(tmp_path / "out.npy")["id"]] == list(zip(*places.values()))
 
 
+@pytest.mark.parametrize("make", [
+    lambda keys: pd.Series(keys, dtype="float64"), lambda keys: pd.Series(keys, dtype="Int64"), pa.array, list,
+    lambda keys: np.array(keys, object), lambda keys: pa.chunked_array([pa.array(keys, pa.float64())]),
+    lambda keys: pd.DataFrame({"user": keys}), lambda keys: pytest.importorskip("polars").Series(keys),
+    lambda keys: pd.Series([None if key is None else str(key) for key in keys], dtype="str")])
+def test_seeds_without_a_key(make, tmp_path):
+    """A missing key has no node, in any form. Large floats are no keys."""
+    keys, ids = [30, None, 10, 99, 30], [10, 20, 30]
+    texts = not isinstance(make(keys), pd.DataFrame) and "str" in str(getattr(make(keys), "dtype", "")).lower()
+    users = {"id": list(map(str, ids)) if texts else ids}
+    with made(tmp_path, {"users": graphwire.Table(users, "id", {"id": "users"})}) as graph:
+        seeds = graph.seeds_of("users", make(keys), missing="drop")
+        assert (seeds.ids["users"].tolist(), seeds.rows.tolist()) == ([2, 0, 2], [0, 2, 4])
+        assert graph.seeds_of("users", make([None]), missing="drop").rows.tolist() == []
+        with pytest.raises(ValueError, match="keys: number 1 is missing"):
+            graph.seeds_of("users", make(keys))
+        for wrong in np.array([2.0**53]), np.array([2.0**24], np.float32), np.array([1.5]):
+            with pytest.raises(TypeError, match="keys are texts, or integers"):
+                graph.seeds_of("users", wrong)
+
+
 def test_inspect_shows_the_tables(tmp_path):
     """Beside the graph that they became, and no other graph of the folder."""
     with made(tmp_path, two()):
@@ -316,6 +460,9 @@ def test_duckdb(tmp_path):
     made(tmp_path / "memory", {"users": graphwire.Table(users, "id", features=[]), "orders": graphwire.Table(
         orders, None, {"user": "users"}, time="at", features=[])}).close()
     assert bytes_of(tmp_path / "g") == first == bytes_of(tmp_path / "memory/g")
+    with pytest.raises(ValueError, match=r"table a: .*shop.duckdb: the query has no result"):
+        graphwire.from_database({"a": graphwire.Table(descriptions.Duckdb(tmp_path / "shop.duckdb", None, ""), "x",
+                                                      {"x": "a"})})
     with pytest.raises(ValueError, match=r"table users: .*shop.duckdb: Catalog Error"):
         text = (tmp_path / "db.json").read_text().replace('"table": "users"}', '"table": "user"}')
         (tmp_path / "db.json").write_text(text)

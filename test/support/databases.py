@@ -171,11 +171,15 @@ class Database:
                 keys = list(self.tables[target].kinds)
                 whole = self.frame(name)
                 some = whole[whole[names].notna().all(axis=1)]
-                joined = some.merge(self.frame(target)[[*keys, "row"]].rename(columns={
-                    **{key: f"key {key}" for key in keys}, "row": "target"}), left_on=names,
+                times_of_target = ["at", "until"] if self.tables[target].has_end else []
+                joined = some.merge(self.frame(target)[[*keys, "row", *times_of_target]].rename(columns={
+                    **{key: f"key {key}" for key in keys}, "row": "target",
+                    **{column: f"target's {column}" for column in times_of_target}}), left_on=names,
                     right_on=[f"key {key}" for key in keys])
-                times = [tuple(None if column not in joined else self.in_unit(one) for column, one in (
-                    ("at", row.get("at")), ("until", row.get("until")))) for row in joined.to_dict("records")]
+                columns = [next((one for one in (column, f"target's {column}") if one in joined), None)
+                           for column in ("at", "until")]
+                times = [tuple(None if column is None else self.in_unit(row[column]) for column in columns)
+                         for row in joined.to_dict("records")]
                 pairs = list(zip(joined["row"], joined["target"], times))
                 etype = f"f2p_{'+'.join(names)}"
                 found[name, etype, target] = sorted((a, b, *times) for a, b, times in pairs)

@@ -39,6 +39,12 @@ def is_bool(value: Any) -> bool:
         getattr(value, "ndim", None) == 0 and str(getattr(value, "dtype", "")) in ("bool", "torch.bool"))
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a column has no value here: None, NaN, and NA and NaT of pandas."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or (
+        isinstance(value, float) and value != value)
+
+
 def as_integer(value: Any) -> int | None:
     """A single integer of Python, NumPy or torch as an int; None for bools, fractions, texts, arrays and all other
     values."""

@@ -51,6 +51,14 @@ def escaped(name: str, what: str = "a name") -> str:
     return found
 
 
+def is_storable(name: str) -> bool:
+    """Whether a type or a feature may have this name."""
+    try:
+        return 0 < len(escaped(name)) <= LONGEST and "\0" not in name and name not in (".", "..")
+    except ValueError:
+        return False
+
+
 def escaped_names(names: Sequence[str]) -> list[str]:
     """The names of a type, and perhaps of one of its features behind them, each as `escaped` gives it."""
     kinds = ["a type's name"] * len(names)

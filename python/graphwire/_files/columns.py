@@ -82,6 +82,18 @@ def present(column: Any) -> np.ndarray:
     return ~np.asarray(missing.to_numpy(zero_copy_only=False))
 
 
+def refuse_bytes(column: Any, name: str, where: Where) -> None:
+    """Raises ValueError for the first value of bytes that are no text in UTF-8."""
+    pa = arrow()
+    if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
+        return
+    for row, value in enumerate(column.to_pylist()):
+        try:
+            (value or b"").decode()
+        except UnicodeDecodeError:
+            raise ValueError(f"{where(row)}: column {name} is {value!r:.60}, which is no text in UTF-8") from None
+
+
 def _texts(column: Any) -> Texts:
     pa = arrow()
     wide = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)

@@ -30,7 +30,7 @@ from graphwire._base.scratch import whole
 from graphwire._files import npy
 from graphwire._files import relational_columns as _relational
 from graphwire._files.columns import Where, arrow
-from graphwire._files.descriptions import MISSING, Duckdb, ForeignKey, Table, described, one_of
+from graphwire._files.descriptions import MISSING, Duckdb, ForeignKey, Table, described, in_table, one_of
 from graphwire._files.graph_arrays import Canonical
 from graphwire._files.numbering import Ids, Numbering, numbers
 from graphwire._files.relational_columns import END, TIME, Columns, value
@@ -46,33 +46,39 @@ _ROLES = ("features", "labels", "masks", "text", "categories")
 
 class _Edges:
     """The edges of a foreign key. rows: of its table; null: those without a key; dangling: those whose key no row has.
+    times: {table: {feature: of all its rows}}. A time that the table of the foreign key lacks is that of the row that
+    is referred to, if this row has an end.
     """
 
-    def __init__(self, files: Files, of: str, key: ForeignKey, missing: str):
+    def __init__(self, files: Files, of: str, key: ForeignKey, missing: str,
+                 times: Mapping[str, Mapping[str, np.ndarray]]):
         self.etype: Canonical = (of, key.relation, key.table)
         self.key, self.missing = key, missing
         self.written, self._files = npy.Rows(files.path(".npy")), files
+        referred = times[key.table] if END in times[key.table] else {}
+        self._all_times = {**{name: (one, 1) for name, one in referred.items()},  # (times, column of `written`)
+                           **{name: (one, 0) for name, one in times[of].items()}}
         self._times: dict[str, npy.Rows] = {}
         self.rows = self.null = self.dangling = 0
 
-    def append(self, rows: np.ndarray, found: np.ndarray, times: Mapping[str, np.ndarray]) -> None:
-        """rows: of the foreign key's table. found: those of its target. times: of all rows of the table."""
+    def append(self, rows: np.ndarray, found: np.ndarray) -> None:
+        """rows: of the foreign key's table. found: those of its target."""
         self.written.append(np.stack([rows, found], 1))
-        for name, of_rows in times.items():
+        for name, (times, column) in self._all_times.items():
             if name not in self._times:
                 self._times[name] = npy.Rows(self._files.path(".npy"))
-            self._times[name].append(of_rows[rows])
+            self._times[name].append(times[found if column else rows])
 
-    def close(self, times: Mapping[str, np.ndarray]) -> None:
+    def close(self) -> None:
         """Ends the files, and adds them to the words of `graphwire import`."""
         files, of = self._files, label(self.etype)
         self.written.close(row=(2,))
         files.add("--edges", self.etype, settled(self.written, files), f"edges of {of}")
         if self.key.reverse:
             files.words += ["--reverse-of", files.type_name(*self.etype)]
-        for name, of_rows in times.items():
+        for name, (times, _) in self._all_times.items():
             rows = self._times.get(name) or npy.Rows(files.path(".npy"))
-            rows.close(of_rows.dtype)
+            rows.close(times.dtype)
             if name == TIME:
                 files.add("--edge-time", self.etype, rows.path, f"times of {of}")
             else:
@@ -104,7 +110,8 @@ class _Described:
         for role in _ROLES:
             given = getattr(table, role)
             if given is not None:
-                columns = selected(role, {name: given}, {name: self.rows})[name]
+                columns = in_table(name, lambda role=role, given=given: selected(
+                    role, {name: given}, {name: self.rows}))[name]
                 self.features += features_of(role, columns)
         for feature in self.features:
             feature.missing = feature.role in ("features", "categories", "text")
@@ -238,20 +245,20 @@ class Database:
                      times: Mapping[str, Mapping[str, np.ndarray]]) -> Iterator[_Edges]:
         """Writes the edges of the foreign keys of a table."""
         described, first = self._tables[name], 0
-        edges = [_Edges(files, name, key, key.missing or self._missing) for key in described.table.foreign_keys]
+        edges = [_Edges(files, name, key, key.missing or self._missing, times) for key in described.table.foreign_keys]
         wanted = dict.fromkeys(column for one in edges for column in one.key.columns)
         for where, batch in columns[name].read(list(wanted)) if edges else ():
             for one in edges:
                 one.rows += batch.num_rows
-                self._look_up(one, columns[name], batch, where, numberings[one.key.table], times[name], first)
+                self._look_up(one, columns[name], batch, where, numberings[one.key.table], first)
             first += batch.num_rows
             self._advance(batch.num_rows)
         for one in edges:
-            one.close(times[name])
+            one.close()
         yield from edges
 
     def _look_up(self, edges: _Edges, columns: Columns, batch: Any, where: Where, numbering: Numbering,
-                 times: Mapping[str, np.ndarray], first: int) -> None:
+                 first: int) -> None:
         """Adds the edges of a batch, whose first row has the number `first`."""
         key, strict = edges.key, edges.missing == "error"
         rows = columns.rows_with(batch, key.columns)
@@ -262,14 +269,14 @@ class Database:
         if not len(rows):
             return
         ids = columns.keys(batch, key.columns, where, rows)
-        found = numbers((numbering, ids, False))[:, 0]
+        found = numbers((numbering, ids, False))[:, 0] if len(numbering) else np.full(len(ids), -1)
         there = found >= 0
         if strict and not there.all():
             row = int(np.argmin(there))
             raise ValueError(f"{where(int(rows[row]))}: the foreign key {', '.join(key.columns)} is "
                              f"{value(ids, row)!r}, which no row of {key.table} has as its key")
         edges.dangling += len(rows) - int(there.sum())
-        edges.append(first + rows[there], found[there], times)
+        edges.append(first + rows[there], found[there])
 
     def write_record(self, config: Path) -> None:
         """Writes what `graphwire inspect` shows of the tables, into the folder of the graph's JSON."""

@@ -124,6 +124,9 @@ class Table:
             raise ValueError("end_time: a table with it has a time too")
         if fill is not None and not isinstance(fill, Mapping):
             raise TypeError(f"fill: {{column: value}}, not {fill!r}")
+        empty = next((name for name, value in (fill or {}).items() if value is None), None)
+        if empty is not None:
+            raise ValueError(f"fill: column {empty}: a value, not None")
         self.source, self.key = source, () if key is None else _names("key", key)
         self.foreign_keys = _foreign_keys("table", foreign_keys)
         self.time, self.end_time, self.features, self.labels = time, end_time, features, labels
@@ -182,6 +185,8 @@ class Duckdb:
         try:
             with duckdb.connect(str(self._path), read_only=True) as connection:
                 found = connection.sql(self._query or "") if self._table is None else connection.table(self._table)
+                if found is None:
+                    raise ValueError(f"{what}: {self._path}: the query has no result")
                 return found.to_arrow_table()
         except duckdb.Error as error:
             raise ValueError(f"{what}: {self._path}: {str(error).partition(chr(10))[0]}") from None
@@ -225,23 +230,24 @@ def _of_json(path: Path) -> tuple[dict[str, Table], dict[str, Any]]:
         of = dict(_known("the description", root, _ROOT))
         if of.pop("format", None) != FORMAT:
             raise ValueError(f'"format" is not "{FORMAT}"')
+        if not isinstance(of.get("name", ""), str):
+            raise ValueError(f'"name" is a text, not {json.dumps(of["name"]):.60}')
         tables = of.pop("tables", None)
         if not isinstance(tables, dict):
             raise ValueError('"tables" is not an object')
-        if not isinstance(of.get("name", ""), str):
-            raise ValueError('"name" is not a text')
-        return {name: _described(name, lambda name=name, one=one:
-                                 _table_of_json(f"table {name}", one, path.parent)) for name, one in tables.items()}, of
+        return {name: in_table(name, lambda name=name, one=one:
+                               _table_of_json(f"table {name}", one, path.parent)) for name, one in tables.items()}, of
+    except RecursionError:
+        raise ValueError(f"{path}: too deep") from None
     except (ValueError, TypeError) as error:
         raise type(error)(f"{path}: {error}") if type(error) in (ValueError, TypeError) else \
             ValueError(f"{path}: {error}") from None
 
 
-def _described(name: str, make: Any) -> Table:
-    """The table that make() returns, with its name in errors."""
+def in_table(name: str, make: Any) -> Any:
+    """What make() returns, with the table's name in errors."""
     try:
-        found: Table = make()
-        return found
+        return make()
     except (ValueError, TypeError) as error:
         text = str(error)
         raise type(error)(text if text.startswith(f"table {name}") else f"table {name}: {text}") from None

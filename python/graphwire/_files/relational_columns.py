@@ -19,6 +19,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from graphwire._base.escape import is_storable
 from graphwire._files import columns as _columns
 from graphwire._files import narrow
 from graphwire._files import rows as _rows
@@ -29,6 +30,7 @@ from graphwire._files.table_arguments import Feature
 from graphwire._files.table_kinds import Table as Rows
 
 TIME, END = "time", "end_time"  # the features of times
+ORIGINAL = "orig_id"  # the feature of primary keys
 UNITS = ("D", "s", "ms", "us", "ns")
 _LAST = 2**63 - 1
 
@@ -169,7 +171,11 @@ class Columns:
 
     def _ids(self, columns: Sequence[Any], key: Sequence[str], where: Where) -> Ids:
         parts = [_columns.ids(column, name, where) for name, column in zip(key, columns)]
-        return parts[0] if len(parts) == 1 else _joined_ids(parts, columns)
+        if len(parts) == 1:
+            return parts[0]
+        for column, name in zip(columns, key):
+            _columns.refuse_bytes(column, name, where)
+        return _joined_ids(parts, columns)
 
     # --- Times. ---
 
@@ -201,7 +207,7 @@ class Columns:
             return _columns.in_unit(column, self._unit, name, where, "pass another unit=…")
         values = column.to_numpy(zero_copy_only=False)
         if values.dtype.kind == "f":
-            return _rows.whole(values, lambda row: f"{where(row)}: column {name}")
+            return _rows.whole(values, lambda row: f"{where(row)}: column {name}", "times")
         return narrow.exactly(values, np.int64, lambda row, one: ValueError(
             f"{where(row)}: column {name} is {one}: times are below 2^63"))
 
@@ -212,11 +218,15 @@ class Columns:
         self._unit = unit
         if self._every:
             self.features += self._made_of_others()
-        taken = [*self.times, *(one.name for one in self.features)]
+        taken = [*self.times, *(one.name for one in self.features),
+                 *(f"{one.name}.names" for one in self.features if one.role == "categories")]
         twice = next((name for name in taken if taken.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"{self._rows.what}: two features have the name {twice!r}")
         reserved = next((one.name for one in self.features if one.name in (TIME, END)), None) if timed else None
+        if self._table.key and any(one.name == ORIGINAL for one in self.features):
+            raise ValueError(f"{self._rows.what}: the feature {ORIGINAL!r} has the primary keys: name the column's "
+                             "otherwise: features={…}")
         if reserved is not None:
             raise ValueError(f"{self._rows.what}: the feature {reserved!r} would count as times of the rows: name the "
                              f"column in {reserved}=…, or the feature otherwise: features={{…}}")
@@ -251,6 +261,9 @@ class Columns:
         for name, role in roles.items():
             if role is None:
                 self._odd[name] = f"{self.types[name]}"
+            elif not is_storable(f"{name}.names" if role == "categories" else name) or (
+                    name == ORIGINAL and self._table.key):
+                self._odd[name] = "features cannot have this name: give one with features={…}"
             elif name in nulls:
                 self._odd[name] = "times, some of which are missing: fill them in with fill={…}"
             elif name in lists:
@@ -288,7 +301,9 @@ class Columns:
                     found.setdefault(name, "lists, in which values are missing")
                 elif len(lengths) and (lengths != widths.setdefault(name, int(lengths[0]))).any():
                     found.setdefault(name, "lists of several lengths")
-        return found
+        empty = {name: "lists without values" for name in names
+                 if not widths.get(name, getattr(self.types[name], "list_size", 0))}
+        return {**empty, **found}
 
     def as_features(self, batch: Any) -> Any:
         """The batch, with columns of the types that the features have."""
@@ -308,11 +323,11 @@ class Columns:
         column = _columns.plain(column)
         if pa.types.is_boolean(column.type):
             column = column.cast(pa.uint8())
-        try:
-            return column.cast(pa.float64())
-        except pa.ArrowInvalid:
+        if pa.types.is_integer(column.type) and not narrow.are_exact(
+                column.drop_null().to_numpy(zero_copy_only=False), np.float64).all():
             raise ValueError(f"{self._rows.what}: column {name} has missing values, and integers that float64 does not "
-                             "hold: pass fill={…}") from None
+                             "hold: pass fill={…}")
+        return column.cast(pa.float64(), safe=False)
 
 
 def _replaced(batch: Any, name: str, column: Any) -> Any:

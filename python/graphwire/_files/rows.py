@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from graphwire._base.checks import is_missing
 from graphwire._files import narrow
 
 BFLOAT16 = np.dtype("V2")
@@ -72,11 +73,6 @@ def times(found: np.ndarray, name: Callable[[int], str]) -> np.ndarray:
     return made
 
 
-def _missing(value: Any) -> bool:
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or (
-        isinstance(value, float) and value != value)
-
-
 def _are_numbers(kinds: set[type]) -> bool:
     return all(issubclass(kind, (int, float, np.integer, np.floating)) and kind is not bool for kind in kinds)
 
@@ -84,7 +80,7 @@ def _are_numbers(kinds: set[type]) -> bool:
 def _of_objects(values: np.ndarray, what: str) -> np.ndarray:
     """Objects of one kind as an array of numbers or of text."""
     flat = values.reshape(-1)
-    missing = next((row for row, value in enumerate(flat) if _missing(value)), None)
+    missing = next((row for row, value in enumerate(flat) if is_missing(value)), None)
     if missing is not None and not all(isinstance(value, float) for value in flat):
         raise ValueError(f"{what}: row {missing // max(1, flat.size // max(1, len(values)))} is {flat[missing]!r}: "
                          "fill in what is missing, or leave out the row")
@@ -149,16 +145,17 @@ def array(values: Any, what: str) -> np.ndarray:
     return _real(found if found.dtype.isnative else found.astype(found.dtype.newbyteorder("=")), what)
 
 
-def whole(values: np.ndarray, name: Callable[[int], str]) -> np.ndarray:
+def whole(values: np.ndarray, name: Callable[[int], str], what: str = "ids") -> np.ndarray:
     """Floats that stand for whole numbers as int64; pandas makes floats of integers if a value is missing. name: the
-    place of a row, for errors. Raises ValueError for another value, and for large ones, whose digits may be lost."""
+    place of a row, and what: the word for the values, in errors. Raises ValueError for another value, and for large
+    ones, whose digits may be lost."""
     limit = 2.0 ** (np.finfo(values.dtype).nmant + 1)
     wrong = ~((np.abs(values) < limit) & (np.trunc(values) == values))
     if wrong.any():
         row = int(np.argmax(wrong))
         value = float(values[row])
         why = ("missing (NaN): fill it in, or leave out the row" if value != value else
-               f"{value!r}: ids of {values.dtype} are whole numbers below {limit:.0f}")
+               f"{value!r}: {what} of {values.dtype} are whole numbers below {limit:.0f}")
         raise ValueError(f"{name(row)} is {why}")
     return values.astype(np.int64)
 

@@ -119,7 +119,8 @@ def _joined(use: str, given: Any) -> Columns:
     if isinstance(given, str):
         return {given: [given]}
     if isinstance(given, Mapping):
-        made = {name: [of] if isinstance(of, str) else list(of) for name, of in given.items()}
+        made = {name: list(of) if isinstance(of, Sequence) and not isinstance(of, str) else [of]
+                for name, of in given.items()}
     elif isinstance(given, Sequence):
         made = {name: [name] for name in given}
     else:

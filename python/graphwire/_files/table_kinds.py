@@ -57,7 +57,7 @@ def converting(what: str) -> Iterator[None]:
     pa = arrow()
     try:
         yield
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError) as error:
         raise TypeError(f"{what}: {_line(error)}") from None
 
 
@@ -482,8 +482,12 @@ def opened(table: Any, what: str, words: Sequence[str] = ()) -> Table:
     if isinstance(table, pa.RecordBatchReader):
         return _Arrow(what, table.schema, lambda: table, once=True)
     if isinstance(table, Mapping) and table and all(isinstance(name, str) for name in table):
+        columns = {}
+        for name, values in table.items():
+            with converting(f"{what}: column {name}"):
+                columns[name] = pa.table({name: _column(values)}).column(0)
         with converting(what):
-            table = pa.table({name: _column(values) for name, values in table.items()})
+            table = pa.table(columns)
     if hasattr(table, "__arrow_c_array__") and not hasattr(table, "__arrow_c_stream__"):
         table = pa.table(pa.record_batch(table))
     if isinstance(table, pa.Table):

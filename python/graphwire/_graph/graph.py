@@ -239,12 +239,13 @@ class Graph(OpenedGraph):
             loader = NodeLoader(graph, seeds.ids, [16, 8], time="time", times=seeds.times)
 
         table: the node type. keys: as ids of ids_of, in any order, and they may repeat. Keys of several columns: a
-            frame or {column: values} in the order of the primary key's columns, or a list of tuples.
+            frame or {column: values} in the order of the primary key's columns, or a list of tuples. Whole floats are
+            integers: pandas makes them of integers if a value is missing.
         times: the time of each seed, or one for all: numbers in the unit of the graph's times, or dates of any unit,
             which are converted exactly or refused. None: the result has no times.
         time: the name of the times that these are compared with, as for NodeLoader.
-        missing: "raise": a key without a node is an error; "drop": it is left out. The result's `rows` are the places
-            of the others: target[seeds.rows] are their targets.
+        missing: "raise": a key without a node, or a missing key, is an error; "drop": it is left out. The result's
+            `rows` are the places of the others: target[seeds.rows] are their targets.
 
         Raises the errors of ids_of; ValueError and TypeError for keys of another form; InvalidError for times that do
         not fit; NotFoundError if the graph has no times of this name.

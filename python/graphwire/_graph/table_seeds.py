@@ -55,19 +55,66 @@ def _columns(keys: Any) -> list[Any] | None:
     return None
 
 
-def _one_column(keys: Any) -> Any:
-    """The keys as one column, as ids_of takes them: those of several columns as texts."""
+def _one_column(keys: Any, drops: bool) -> tuple[Any, np.ndarray | None]:
+    """The keys as one column, as ids_of takes them: those of several columns as texts; and their rows, as _present."""
     columns = _columns(keys)
-    if columns is not None and len(columns) == 1:
-        return columns[0]
-    if columns is not None:
-        parts = [_items(column) for column in columns]
-        if len({len(part) for part in parts}) != 1:
-            raise ValueError("keys: columns of several lengths, or no columns")
-        return _joined(list(zip(*parts)))
-    if isinstance(keys, (list, tuple)) and keys and all(isinstance(one, (tuple, list)) for one in keys):
-        return _joined(keys)
-    return keys
+    if columns is None and isinstance(keys, (list, tuple)) and keys and all(
+            isinstance(one, (tuple, list)) for one in keys):
+        if len({len(row) for row in keys}) != 1:
+            raise ValueError("keys: tuples of several lengths")
+        columns = [list(column) for column in zip(*keys)]
+        joins = True
+    else:
+        joins = columns is not None and len(columns) != 1
+    columns = [keys] if columns is None else columns
+    if not columns or (len(columns) > 1 and len({len(column) for column in columns}) != 1):
+        raise ValueError("keys: columns of several lengths, or no columns")
+    columns, rows = _present(columns, drops)
+    return _joined(list(zip(*map(_items, columns)))) if joins else columns[0], rows
+
+
+def _may_miss(column: Any) -> bool:
+    """Whether a column may have missing keys, or floats, which pandas makes of integers if a value is missing."""
+    floats = _kind(column) in ("halffloat", "float16", "float", "float32", "double", "float64")
+    nulls = getattr(column, "null_count", None)  # of Arrow and polars
+    if nulls is not None:
+        return floats or bool(nulls() if callable(nulls) else nulls)
+    if hasattr(column, "isna"):
+        return floats or bool(column.isna().any())
+    column = column.tolist() if _kind(column) == "object" else column
+    return floats or (isinstance(column, (list, tuple)) and any(
+        checks.is_missing(one) or isinstance(one, float) for one in column))
+
+
+def _count(keys: Any) -> int:
+    columns = _columns(keys)
+    return len(keys if columns is None else columns[0])
+
+
+def _present(columns: list[Any], drops: bool) -> tuple[list[Any], np.ndarray | None]:
+    """The columns of the keys without the rows in which one is missing, whole floats as integers; and the rows that
+    are left, None: all. Raises ValueError for a missing key, unless they are dropped."""
+    if not any(map(_may_miss, columns)):
+        return columns, None
+    items = [_items(column) for column in columns]
+    rows = [place for place, row in enumerate(zip(*items)) if not any(map(checks.is_missing, row))]
+    if not drops and len(rows) < len(items[0]):
+        row = next(place for place, one in enumerate([*rows, -1]) if place != one)
+        raise ValueError(f"keys: number {row} is missing")
+    found = [_whole([one[row] for row in rows], _kind(column)) for one, column in zip(items, columns)]
+    return found, np.array(rows, np.int64)
+
+
+def _kind(column: Any) -> str:
+    """The name of a column's type, of any library; "" of a list."""
+    return str(getattr(column, "type", getattr(column, "dtype", ""))).lower().rpartition(".")[2]
+
+
+def _whole(items: list[Any], kind: str) -> list[Any]:
+    """Whole floats as integers, unless their digits may be lost. kind: of the column."""
+    digits = 11 if kind in ("halffloat", "float16") else 24 if kind in ("float", "float32") else 53
+    return [int(one) if isinstance(one, float) and one.is_integer() and abs(one) < 2**digits else one
+            for one in items]
 
 
 def _joined(rows: Any) -> list[str]:
@@ -83,10 +130,12 @@ def _joined(rows: Any) -> list[str]:
 def seeds_of(graph: OpenedGraph, table: str, keys: Any, given: Times | None, time: str, missing: str) -> Seeds:
     number = graph.ntype_number(table)
     drops = checks.choice("missing", missing, ("raise", "drop")) == "drop"
-    found = _ids.nodes_of(graph, number, _one_column(keys), "mark" if drops else "raise", "keys")
-    rows = np.flatnonzero(found >= 0)
+    column, rows = _one_column(keys, drops)
+    found = _ids.nodes_of(graph, number, column, "mark" if drops else "raise", "keys")
+    there = np.flatnonzero(found >= 0)
+    rows, count = there if rows is None else rows[there], len(found) if rows is None else _count(keys)
     made = None
     if given is not None:
         rules = Rules(graph, time=time)
-        made = {table: times.numbers("times", given, len(found), rules.unit)[rows]}
-    return Seeds({table: _arrays.public(found[rows], graph._torch)}, made, rows)
+        made = {table: times.numbers("times", given, count, rules.unit)[rows]}
+    return Seeds({table: _arrays.public(found[there], graph._torch)}, made, rows)
