@@ -40,7 +40,7 @@ gw_status gw_subgraph_found_add(struct gw_subgraph_found *found, uint32_t dst_ro
 	return GW_OK;
 }
 
-static gw_status sort_by(const uint64_t *by, uint64_t *keys, uint32_t *order, uint64_t n, struct gw_vec *scratch)
+static gw_status sort_found_by(const uint64_t *by, uint64_t *keys, uint32_t *order, uint64_t n, struct gw_vec *scratch)
 {
 	for (uint64_t i = 0; i < n; i++)
 		keys[i] = by[order[i]];
@@ -65,11 +65,11 @@ static gw_status sort_edges(const struct gw_subgraph_found *found, uint64_t *key
 	uint64_t n = found->count;
 	for (uint64_t i = 0; i < n; i++)
 		order[i] = (uint32_t)i;
-	gw_status status = sort_by(found->dsts.data, keys, order, n, &scratch);
+	gw_status status = sort_found_by(found->dsts.data, keys, order, n, &scratch);
 	if (status == GW_OK && !ids_ascend(found, keys, order)) {
-		status = sort_by(found->ids.data, keys, order, n, &scratch);
+		status = sort_found_by(found->ids.data, keys, order, n, &scratch);
 		if (status == GW_OK)
-			status = sort_by(found->dsts.data, keys, order, n, &scratch);
+			status = sort_found_by(found->dsts.data, keys, order, n, &scratch);
 	}
 	gw_vec_free(&scratch);
 	return status;
