@@ -433,7 +433,11 @@ def test_data_without_edges():
 def test_errors():
     data, types = some_data(random.Random(1), False), some_data(random.Random(1), True)
     one = HeteroData({"a": {"x": torch.arange(3.)}, ("a", "r", "a"): {"edge_index": torch.zeros(2, 1).long()}})
+    graph, short = from_pyg(data), HeteroData({"a": {"x": torch.arange(3.), "time": torch.arange(2)}})
+    short["a", "r", "a"].edge_index = torch.zeros(2, 1).long()
     plain, timed, nodes = NeighborSampler(data, [2]), NeighborSampler(types, [2], time_attr="time"), torch.tensor([0])
+
+    late = EdgeSamplerInput(None, nodes, nodes, None, torch.arange(2), BUYS)
 
     def own(pair, layout, etype=BUYS, size=(3, 2)):
         edges = MyGraphStore()
@@ -450,6 +454,24 @@ def test_errors():
             (lambda: NeighborSampler(data, [2], sample_direction="up"), ValueError, "sample_direction"),
             (lambda: NeighborSampler(data, [2], ids="graph"), ValueError, "ids of its own"),
             (lambda: NeighborSampler(data, [2], replace=3), TypeError, "replace"),
+            (lambda: NeighborSampler(data, [2], "whole"), ValueError, "subgraph_type is .*'whole'"),
+            (lambda: NeighborLoader(data, [2], subgraph_type=None), ValueError, "subgraph_type is .* not None"),
+            (lambda: LinkNeighborLoader(data, [2], directed="no"), TypeError, "directed is True or False, not 'no'"),
+            (lambda: NeighborSampler(data, torch.rand(99)), TypeError, "num_neighbors"),
+            (lambda: NeighborSampler(data, [2], weight_attr=7), TypeError, "weight_attr: the name .* not 7"),
+            (lambda: NeighborLoader(data, [2], weight_attr=torch.rand(99)), TypeError, "weight_attr: the name"),
+            (lambda: NeighborSampler(graph, [2], weight_attr=torch.rand(99)), TypeError, "weight_attr: the name"),
+            (lambda: NeighborSampler(data, [2], weight_attr="y"), ValueError, r"weight_attr: y: \d+ rows for"),
+            (lambda: NeighborLoader(short, [2], "a", time_attr="time"), ValueError, "time_attr: time of a: 2 rows"),
+            (lambda: plain.sample_from_nodes(NodeSamplerInput(None, nodes - 1)), LookupError, "seeds .*-1"),
+            (lambda: timed.sample_from_edges(late, "both"), ValueError, "neg_sampling:"),
+            (lambda: LinkNeighborLoader(data, [2], neg_sampling="both"), ValueError, "neg_sampling: "),
+            (lambda: timed.sample_from_edges(late, "binary"), ValueError, "edge_label_time: 2 times for 1"),
+            (lambda: timed.sample_from_edges(late), ValueError, "edge_label_time: 2 times for 1"),
+            (lambda: LinkNeighborLoader(data, [2], neg_sampling=NegativeSampling("binary", 1, list("abc"))), TypeError,
+             "src_weight has a number for each node"),
+            (lambda: LinkNeighborLoader(data, [2], neg_sampling=NegativeSampling("triplet", 1, None, 1j * nodes)),
+             TypeError, "dst_weight has .* not torch.complex64"),
             (lambda: NeighborSampler(data, [2], time_attr="no"), ValueError, "time_attr: 'no'"),
             (lambda: NeighborSampler(data, [2], temporal_strategy="last"), ValueError, "needs time_attr"),
             (lambda: NeighborSampler(data, [2], time_atr="time"), TypeError, "did you mean 'time_attr'"),

@@ -127,7 +127,11 @@ def test_nodes_of_subgraphs(graph, whole):
             (graphwire.OutOfRangeError, "300", {"paper": [1, 300]}, {}),
             (graphwire.NotFoundError, "editor", {"editor": [1]}, {}),
             (ValueError, "1 values for 2 nodes of paper", {"paper": [1, 2]}, {"groups": {"paper": [1]}}),
-            (ValueError, "2\\^32", {"paper": [1, 2]}, {"groups": {"paper": [1, -1]}})):
+            (ValueError, "2\\^32", {"paper": [1, 2]}, {"groups": {"paper": [1, -1]}}),
+            (TypeError, "held_out is a graphwire.HeldOut, not 3", {"paper": [1]}, {"held_out": 3}),
+            (TypeError, "etypes is a list of edge types, not 'cites'", {"paper": [1]}, {"etypes": "cites"}),
+            (TypeError, "etypes is a list of edge types, not 0", {"paper": [1]}, {"etypes": 0}),
+            (TypeError, "etype is .*, not 0", {"paper": [1]}, {"etypes": [0]})):
         with pytest.raises(error, match=text):
             graph.subgraph(nodes, **more)
 

@@ -252,6 +252,11 @@ def test_refused_arguments(graph):
             ({"batch_sise": 3}, TypeError, r"relational\(\) has no argument 'batch_sise': did you mean 'batch_size'")]:
         with pytest.raises(kind, match=said):
             asked(graph, rows(), **options)
+    with pytest.raises(TypeError, match="its arguments are ") as raised:
+        asked(graph, rows(), zzzzzzz=3)
+    words = str(raised.value).partition("its arguments are ")[2].split(", ")
+    assert {"table", "entity", "batch_size", "replace"} <= set(words) and len(words) == len(set(words))
+    assert not {"task", "options", "kwargs", "input_nodes", "input_time"} & set(words)
     with pytest.raises(TypeError, match="table: a table is one of"):
         asked(graph, 7)
     data = Database(0, True).data()
@@ -276,6 +281,7 @@ def test_rows_without_a_node_are_skipped(graph):
     none = asked(graph, table[:1], missing="skip")
     assert none.skipped == 1 and len(none) == 0 and list(none) == []
     assert len(asked(graph, table[:0].astype({"who": "str"}))) == 0
+    assert len(asked(graph, {"who": pa.array([], "string"), "at": [], "y": []})) == 0
 
 
 def test_a_table_without_times_or_targets(graph):

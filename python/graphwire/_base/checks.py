@@ -28,6 +28,11 @@ def invalid(text: str) -> InvalidError:
     return InvalidError("GW_INVALID", text)
 
 
+def shown(value: Any) -> str:
+    """A value in one line of an error, in at most 100 characters."""
+    return f"{' '.join(repr(value).split()):.100}" if not isinstance(value, str) else f"{value!r:.100}"
+
+
 def _is_array(value: Any) -> bool:
     """Whether the value has dimensions. An array of one element does not count as a number."""
     return bool(getattr(value, "ndim", None))
@@ -62,7 +67,7 @@ def integer(name: str, value: Any, low: int = 0, high: int = U32) -> int:
     """Returns an integer from low to high, both included. Raises TypeError and InvalidError."""
     found = as_integer(value)
     if found is None:
-        raise TypeError(f"{name} is an integer, not {value!r}")
+        raise TypeError(f"{name} is an integer, not {shown(value)}")
     if found < low:
         raise invalid(f"{name} is {low} or more, not {found}")
     if found > high:
@@ -76,17 +81,17 @@ def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf
     TypeError and InvalidError."""
     if is_bool(value) or isinstance(value, complex) or not hasattr(type(value), "__float__") or _is_array(
             value):
-        raise TypeError(f"{name} is a number, not {value!r}")
+        raise TypeError(f"{name} is a number, not {shown(value)}")
     try:
         found = float(value)
     except OverflowError:
         found = math.inf
     if not math.isfinite(found):
-        raise invalid(f"{name} is a finite number, not {value!r}")
+        raise invalid(f"{name} is a finite number, not {shown(value)}")
     if found < low or (above and found == low):
-        raise invalid(f"{name} is {f'above {low:g}' if above else f'{low:g} or more'}, not {value!r}")
+        raise invalid(f"{name} is {f'above {low:g}' if above else f'{low:g} or more'}, not {shown(value)}")
     if found > high or (below and found == high):
-        raise invalid(f"{name} is {'below' if below else 'at most'} {high:g}, not {value!r}")
+        raise invalid(f"{name} is {'below' if below else 'at most'} {high:g}, not {shown(value)}")
     return found
 
 
@@ -102,7 +107,7 @@ def flag(name: str, value: Any) -> bool:
     """Returns a bool for True, False, 1 or 0. Raises TypeError for other values."""
     found = bool(value) if is_bool(value) else as_integer(value)
     if found not in (0, 1):
-        raise TypeError(f"{name} is True or False, not {value!r}")
+        raise TypeError(f"{name} is True or False, not {shown(value)}")
     return bool(found)
 
 
@@ -111,14 +116,14 @@ def choice(name: str, value: Any, choices: Iterable[str]) -> str:
     known = list(choices)
     if not isinstance(value, str) or value not in known:
         words = " or ".join(known) if len(known) < 3 else f"one of {', '.join(known)}"
-        raise invalid(f"{name} is {words}, not {value!r}")
+        raise invalid(f"{name} is {words}, not {shown(value)}")
     return value
 
 
 def _single(name: str, value: Any) -> None:
     """Checks a number that is sent as a float32, 0 or more. Raises TypeError and InvalidError."""
     if number(name, value, 0, _FLOAT32_MAX) > 0 and np.float32(value) == 0:
-        raise invalid(f"{name} is 0 in float32, not {value!r}")
+        raise invalid(f"{name} is 0 in float32, not {shown(value)}")
 
 
 def optimizer(lr: Any, combine: Any, combines: Iterable[str], eps: Any = 1e-8, betas: Any = (0.9, 0.999)) -> None:

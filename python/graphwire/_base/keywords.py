@@ -27,6 +27,12 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     return f"; its arguments are {', '.join(words)}" if words else ""
 
 
+def names_of_arguments(call: Callable[..., Any]) -> list[str]:
+    """The names of the arguments of a function or class."""
+    return [one.name for one in inspect.signature(call).parameters.values()
+            if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+
+
 def _of_function(call: Callable[..., Any]) -> Callable[..., Any]:
     """The function, with a check of keywords before each call; the function itself if it takes no keywords, or any."""
     given = list(inspect.signature(call).parameters.values())

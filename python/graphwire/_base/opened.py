@@ -135,7 +135,11 @@ class OpenedGraph:
                 return 0
             raise NotFoundError("GW_NOT_FOUND", f"which edge type? name one of {', '.join(self.etypes)}")
         number = ffi.new("uint32_t *")
-        name = etype if isinstance(etype, str) else ":".join(etype)
+        words = [etype] if isinstance(etype, str) else list(etype) if isinstance(etype, (tuple, list)) else []
+        if not words or not all(isinstance(word, str) for word in words):
+            raise TypeError('etype is "relation", "source:relation:destination" or the triple, not '
+                            f"{checks.shown(etype)}")
+        name = ":".join(words)
         check(lib.gw_edge_type(self._opened().pointer, c_name("etype", name), number))
         return int(number[0])
 

@@ -154,6 +154,8 @@ def _flat(column: Any, name: str, where: Where, missing: bool) -> np.ndarray:
             raise ValueError(f"{where(row)}: column {name} is a list of {lengths[row]}, but the first row's has "
                              f"{width}: the lists of a feature have one length")
     values = column.flatten()
+    if len(column) and pa.types.is_null(values.type):
+        raise TypeError(f"{where(0)}: column {name} is {column.type}: cast it to lists of numbers")
     inner = rows(values, name, lambda row: where(row // max(width, 1)), missing)
     return inner.reshape(len(column), width, *inner.shape[1:])
 
@@ -171,6 +173,8 @@ def _numbers(column: Any, name: str, where: Where, missing: bool = False) -> np.
         refuse_missing(column, name, where)
     if is_list(column.type):
         return _flat(column, name, where, missing)
+    if pa.types.is_null(column.type):  # without rows; a row would be missing
+        return np.zeros(0)
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type):
         return np.asarray(column.to_numpy(zero_copy_only=False))
     advice = ("declare it in text=[…] or categories=[…]" if is_text(column.type) else

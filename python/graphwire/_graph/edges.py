@@ -22,6 +22,7 @@ from graphwire._base.opened import Etype, OpenedGraph
 from graphwire._base.times import Times
 from graphwire._graph import fanouts, time_ranges
 from graphwire._graph import ids as ids_module
+from graphwire._graph.held_out import pointer_of
 from graphwire._graph.rules import Rules
 from graphwire._graph.seed_times import SeedTimes, own_times
 
@@ -187,6 +188,8 @@ def subgraph(graph: OpenedGraph, nodes: Any, etypes: Iterable[Etype] | None, gro
         own = own.astype(np.uint32)
         kept.append(own)
         lists[number]["groups"] = _arrays.pointer(own, "uint32_t *")
+    if isinstance(etypes, str) or not (etypes is None or isinstance(etypes, Iterable)):
+        raise TypeError(f"etypes is a list of edge types, not {checks.shown(etypes)}")
     wanted = ([number for number, ends in enumerate(graph._ends) if set(ends) <= lists.keys()] if etypes is None
               else [graph.etype_number(etype) for etype in etypes])
     specs = []
@@ -197,7 +200,7 @@ def subgraph(graph: OpenedGraph, nodes: Any, etypes: Iterable[Etype] | None, gro
         src, dst = graph._ends[number]
         specs.append(ffi.new("struct gw_subgraph_spec *", {
             "etype": number, "src": lists[src], "dst": lists[dst],
-            "held_out": ffi.NULL if held_out is None else held_out.pointer}))
+            "held_out": pointer_of(held_out)}))
     found = _lists(graph, [partial(lib.gw_subgraph_start, client.pointer, spec) for spec in specs])
     return {graph.etypes[number]: some for number, some in zip(wanted, found)}
 

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from graphwire._base import arrays as _arrays
+from graphwire._base import checks
 from graphwire._base.keywords import keywords
 from graphwire._base.native import check, ffi, lib, owned
-from graphwire._base.opened import Etype
+from graphwire._base.opened import Etype, OpenedGraph
 from graphwire._graph import ids as ids_module
-from graphwire._graph.graph import Graph
 
 
 def pair_of(ends: Any, what: str) -> tuple[Any, Any]:
@@ -36,6 +36,15 @@ def pair_of(ends: Any, what: str) -> tuple[Any, Any]:
 
 def _by_type(given: Any, etype: Etype | None) -> dict[Any, Any]:
     return {} if given is None else dict(given) if isinstance(given, Mapping) else {etype: given}
+
+
+def pointer_of(held_out: Any) -> Any:
+    """The gw_held_out of a HeldOut; NULL for None. Raises TypeError for other values."""
+    if held_out is None:
+        return ffi.NULL
+    if not isinstance(held_out, HeldOut):
+        raise TypeError(f"held_out is a graphwire.HeldOut, not {checks.shown(held_out)}")
+    return held_out.pointer
 
 
 @keywords
@@ -60,7 +69,7 @@ class HeldOut:
 
     __module__ = "graphwire"
 
-    def __init__(self, graph: Graph, ids: Any = None, *, ends: Any = None, etype: Etype | None = None,
+    def __init__(self, graph: OpenedGraph, ids: Any = None, *, ends: Any = None, etype: Etype | None = None,
                  by: str = "graph"):
         lists: list[tuple[int, tuple[np.ndarray, ...]]] = []
         for kind, some in _by_type(ids, etype).items():
@@ -73,7 +82,7 @@ class HeldOut:
                 for some, end in zip(pair_of(pair, "ends"), graph._ends[number]))))
         self._make(graph, lists)
 
-    def _make(self, graph: Graph, lists: list[tuple[int, tuple[np.ndarray, ...]]]) -> None:
+    def _make(self, graph: OpenedGraph, lists: list[tuple[int, tuple[np.ndarray, ...]]]) -> None:
         self._graph, self._lists = graph, lists
         given = ffi.new("struct gw_held_out_list[]", len(lists))
         for out, (number, arrays) in zip(given, lists):

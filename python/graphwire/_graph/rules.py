@@ -68,7 +68,7 @@ def _missing(graph: OpenedGraph, name: str, number: int | None, what: str) -> No
 
 def _checked(name: Any, what: str, form: str) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"{what}: {form}, or {{edge type: name}}, not {name!r}")
+        raise TypeError(f"{what}: {form}, or {{edge type: name}}, not {checks.shown(name)}")
     c_text(what, name)
     return name
 
@@ -106,6 +106,12 @@ class _Times:
             return None
         self.tensors[number] = out[0]
         return unescaped(text(out[0].name))
+
+
+def names_in(weight: Weight, what: str) -> list[str]:
+    """The names of weights. Raises TypeError for another form."""
+    given = [] if weight is None else weight.values() if isinstance(weight, Mapping) else [weight]
+    return [_checked(name, what, _Weights.form) for name in given if name is not None]
 
 
 def _named(graph: OpenedGraph, given: Any, what: str, finder: Any) -> dict[int, str]:

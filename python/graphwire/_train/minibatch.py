@@ -19,7 +19,7 @@ from graphwire._base.eager import is_compiling
 from graphwire._base.native import ffi, lib
 from graphwire._graph.fanouts import Fanouts, hops_of
 from graphwire._graph.graph import Graph
-from graphwire._graph.held_out import HeldOut
+from graphwire._graph.held_out import HeldOut, pointer_of
 from graphwire._graph.rules import Rules, Time, Weight
 from graphwire._train.batch import Batch, Block, Edges
 from graphwire._train.seeds import EdgeSeeds, NodeSeeds
@@ -66,8 +66,6 @@ class Spec:
         self.frontier = checks.choice("frontier", frontier, _FRONTIERS)
         wide = index_dtype == "int64"
         self.edges = edges  # the gw_sample_spec points into it
-        if held_out is not None and not isinstance(held_out, HeldOut):
-            raise TypeError(f"held_out is a graphwire.HeldOut, not {held_out!r}")
         self._held_out = held_out
         self.several = any(seeds is not None and seeds.several for seeds in (nodes, edges))
         self._client = graph._opened()  # owns the tensors of `fetches`
@@ -93,7 +91,7 @@ class Spec:
             "replace": replace, "wide_indices": wide, "fetch_count": len(self.fetches), "fetches": self._fetches,
             "rules": self.rules.pointer, "disjoint": self.disjoint,
             "frontier": getattr(lib, _FRONTIERS[self.frontier]),
-            "held_out": ffi.NULL if held_out is None else held_out.pointer,
+            "held_out": pointer_of(held_out),
             "sampled_edges": for_pyg, "wide_rows": for_pyg,
             "edges": ffi.NULL if edges is None else edges.pointer,
             "edge_type_count": len(edges.types) if edges is not None and edges.several else 0})

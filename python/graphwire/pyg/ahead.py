@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader
 
 from graphwire._base.arrays import Lease, ids_array
 from graphwire._base.eager import eager
-from graphwire._base.keywords import keywords, suggestion
+from graphwire._base.keywords import keywords, names_of_arguments, suggestion
 from graphwire._base.native import Call, check, ffi, lib, wait
 from graphwire._graph import time_ranges
 from graphwire._train.loops import END, Loop, keeps, repeatable
@@ -197,15 +197,18 @@ class SamplesAhead(DataLoader):
     transform: Any
     transform_sampler_output: Any
 
+    @classmethod
+    def _arguments(cls) -> list[str]:
+        """The names of the arguments besides those of DataLoader."""
+        return [word for one in cls.__mro__ if issubclass(one, SamplesAhead) for word in names_of_arguments(one)]
+
     def _begin(self, count: int, seed_types: list[str], options: Mapping[str, Any]) -> None:
         """Makes the DataLoader of `count` seeds, whose nodes have these types."""
         known = [*inspect.signature(DataLoader.__init__).parameters][1:]
         for name in options:
             if name not in known and name not in OF_WORKERS:
-                words = [word for one in type(self).__mro__ if issubclass(one, SamplesAhead)
-                         for word in inspect.signature(one).parameters]
                 raise TypeError(f"{self._called or type(self).__name__}() has no argument {name!r}"
-                                f"{suggestion(name, [*words, *known])}")
+                                f"{suggestion(name, dict.fromkeys([*self._arguments(), *known]))}")
         self._seed_types, self._places = seed_types, count
         self._numbers = {ntype: number for number, ntype in enumerate(self._source.graph.ntypes)}
         self._spec: tuple[Any, Draws, Spec] | None = None

@@ -22,7 +22,7 @@ from torch_geometric.data import Data, HeteroData
 
 from graphwire._files import rows as _rows
 from graphwire._graph.graph import Graph
-from graphwire._graph.rules import Weight
+from graphwire._graph.rules import Weight, names_in
 from graphwire.pyg import times
 from graphwire.pyg.convert import from_pyg
 
@@ -32,8 +32,7 @@ _graphs: dict[bytes, ref[Graph]] = {}  # by digest, while a loader uses them
 
 def names_of(weight: Weight) -> set[str]:
     """The names of edge attributes that are weights."""
-    named = [weight] if isinstance(weight, str) else list((weight or {}).values())
-    return {name for name in named if isinstance(name, str)}
+    return set(names_in(weight, "weight_attr"))
 
 
 def _weights(data: Any, weight: Weight) -> list[str]:
@@ -63,12 +62,23 @@ class _Contents:
                     ": pass graphwire.pyg.from_pyg(data), which reads adj_t" if "adj_t" in store else ""))
             self.edges[kind] = _rows.array(store.get("edge_index", torch.empty(2, 0, dtype=torch.int64)),
                                            f"edge_index{of}")
-            self.rows[1][kind] = {name: _rows.array(store[name], f"{name}{of}")
+            self.rows[1][kind] = {name: self._rows(store[name], f"weight_attr: {name}{of}", True, kind)
                                   for name in self.weights if name in store}
-        for rows, given in zip(self.rows, ({}, {}) if time is None else times.in_memory(data, time)):
+        for of_edges, given in enumerate(({}, {}) if time is None else times.in_memory(data, time)):
             for kind, some in given.items():
                 what = f"time_attr: {time}{_of(kind)}"
-                rows.setdefault(kind, {})[str(time)] = times.checked(_rows.array(some, what), what)
+                rows = times.checked(self._rows(some, what, bool(of_edges), kind), what)
+                self.rows[of_edges].setdefault(kind, {})[str(time)] = rows
+
+    def _rows(self, given: Any, what: str, of_edges: bool, kind: Any) -> np.ndarray:
+        """An attribute with a row for each node or edge of a type. Raises ValueError, which has `what`."""
+        found, edges = _rows.array(given, what), self.edges.get(kind)
+        of_all = edges.shape[-1] if edges is not None and edges.ndim == 2 else None
+        count = of_all if of_edges else self.counts[kind]
+        if count is not None and (found.ndim == 0 or len(found) != count):
+            raise ValueError(f"{what}: {len(found) if found.ndim else 'no list of'} rows for {count} "
+                             f"{'edges' if of_edges else 'nodes'}")
+        return found
 
     def _stores(self, data: Any, stores: Any) -> Any:
         return [(store._key, store) for store in stores] if self.typed else [(None, data._store)]

@@ -87,5 +87,5 @@ def _plain(num_neighbors: Any) -> Any:
     found = num_neighbors.tolist() if hasattr(num_neighbors, "tolist") else num_neighbors
     if not isinstance(found, (list, tuple, range)):
         raise TypeError("num_neighbors: a list of one count for each hop, -1: all neighbours, or {edge type: such a "
-                        f"list}}, not {num_neighbors!r}")
+                        f"list}}, not {checks.shown(num_neighbors)}")
     return [count(one, "num_neighbors") for one in found]

@@ -19,7 +19,7 @@ from graphwire.pyg.ahead import Asked, SamplesAhead
 from graphwire.pyg.draws import Counts, check_together
 from graphwire.pyg.links import Apart, Links, Negatives, Shared, labels_with_negatives, repeated
 from graphwire.pyg.loaders import Loops
-from graphwire.pyg.options import kind_of, without_effect
+from graphwire.pyg.options import kind_of, negatives_of, without_effect
 from graphwire.pyg.rows import selected, stacked, taken
 from graphwire.pyg.sampler import NeighborSampler, own_sampler
 from graphwire.pyg.sources import Source
@@ -28,7 +28,7 @@ from graphwire.pyg.times import SeedTimes
 
 def _negatives(asked: Any, ratio: float | None, edge_label: Any) -> NegativeSampling | None:
     """neg_sampling as PyG understands it and the older neg_sampling_ratio. Raises ValueError."""
-    found = NegativeSampling.cast(NegativeSampling("binary", ratio) if ratio else asked)
+    found = negatives_of(("binary", ratio) if ratio else asked)
     if found is not None and found.is_triplet() and edge_label is not None:
         raise ValueError('edge_label must be None with neg_sampling "triplet": src_index, dst_pos_index and '
                          "dst_neg_index of a batch name positives and negatives")

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from torch_geometric.sampler import NegativeSampling
 from torch_geometric.sampler.base import SubgraphType
 
 from graphwire._base import checks
@@ -20,11 +21,20 @@ OF_WORKERS = {"num_workers": (0,), "persistent_workers": (False,), "prefetch_fac
 
 def kind_of(subgraph_type: Any, directed: bool) -> SubgraphType:
     """The kind of subgraph that both arguments ask for. Warns of directed=False, as PyG does."""
-    if directed:
-        return SubgraphType(subgraph_type)
+    if checks.flag("directed", directed):
+        word = subgraph_type.value if isinstance(subgraph_type, SubgraphType) else subgraph_type
+        return SubgraphType(checks.choice("subgraph_type", word, [one.value for one in SubgraphType]))
     warnings.warn("directed=False is deprecated: use subgraph_type='induced'", UserWarning,
                   stacklevel=level_of_the_caller())
     return SubgraphType.induced
+
+
+def negatives_of(neg_sampling: Any) -> NegativeSampling | None:
+    """neg_sampling in each of PyG's forms. Raises ValueError."""
+    try:
+        return NegativeSampling.cast(neg_sampling)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"neg_sampling: {error}") from None
 
 
 def check_direction(sample_direction: str) -> None:

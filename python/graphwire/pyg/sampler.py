@@ -35,7 +35,7 @@ from graphwire.pyg.draws import Counts, Draws, check_together
 from graphwire.pyg.edges import EdgePermutations
 from graphwire.pyg.existing import NegativesAtTimes
 from graphwire.pyg.induced import Among
-from graphwire.pyg.options import check_direction, kind_of, without_effect
+from graphwire.pyg.options import check_direction, kind_of, negatives_of, without_effect
 from graphwire.pyg.sampled import Output, without
 from graphwire.pyg.sources import Origin
 from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
@@ -147,13 +147,16 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
             counts = self.graph.num_nodes()
         time, typed = self._draws.time, index.input_type
         self._check_time(index.time)
-        if neg_sampling is not None and time is not None:
-            if index.time is None:
+        asked = negatives_of(neg_sampling)
+        times = None if index.time is None else SeedTimes(index.time, len(index.row), "edge_label_time",
+                                                          self._draws.unit)
+        negatives: Any = asked
+        if asked is not None and time is not None:
+            if times is None:
                 raise ValueError("edge_label_time is not set, and the sampler has a time_attr: negatives need times")
             kinds = (typed[0], typed[-1]) if typed else (self.graph.ntypes[0], self.graph.ntypes[0])
-            times = SeedTimes(index.time, len(index.time), "edge_label_time", self._draws.unit).numbers
-            neg_sampling = NegativesAtTimes(neg_sampling, time, kinds, times, index.input_id, self._ids)
-        return self._directed(edge_sample(index, self._sample, counts, self.disjoint, None, neg_sampling))
+            negatives = NegativesAtTimes(asked, time, kinds, times.numbers, index.input_id, self._ids)
+        return self._directed(edge_sample(index, self._sample, counts, self.disjoint, None, negatives))
 
     @property
     def edge_permutation(self) -> EdgePermutations | None:
@@ -173,9 +176,10 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
             raise ValueError(f"the seeds name a type, {', '.join(map(repr, seed))}, and the data has none")
         if not typed and self._typed:
             raise ValueError(f"seeds of which node type? give (type, ids); there are {', '.join(ntypes)}")
-        given = {ntype: _arrays.ids_array(ids, None, "seeds (input_nodes, edge_label_index)")
+        what = "seeds (input_nodes, edge_label_index)"
+        given = {ntype: _arrays.ids_array(ids, None, what)
                  for ntype, ids in (seed.items() if typed else [(ntypes[0], seed)])}
-        seeds = {ntype: self._ids.nodes_to_graph(ntype, ids) for ntype, ids in given.items()}
+        seeds = {ntype: self._ids.nodes_to_graph(ntype, ids, what) for ntype, ids in given.items()}
         times = self._times(seeds, seed_time if typed or seed_time is None else {ntypes[0]: seed_time})
         number, stream = torch.randint(0, 2**63 - 1, (2,)).tolist()
         batch = sample(self.graph, seeds, draws.hops, replace=self.replace, weight=self.weight_attr, time=draws.rules,

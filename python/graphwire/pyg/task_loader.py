@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from graphwire._base import checks
-from graphwire._base.keywords import keywords
+from graphwire._base.keywords import keywords, names_of_arguments
 from graphwire._base.native import InvalidError, NotFoundError
 from graphwire._base.times import UNITS, numbers
 from graphwire._files.task_table import TaskTable, of_relbench
@@ -95,6 +95,11 @@ class RelationalLoader(NeighborLoader):
         nodes = self.input_data.node
         self.input_nodes = (self._ntype, nodes) if self._typed else nodes
         self.input_time = self.input_data.time
+
+    @classmethod
+    def _arguments(cls) -> list[str]:
+        words = [*names_of_arguments(relational), *NeighborLoader._arguments()]
+        return [word for word in words if word not in _OF_THE_TABLE]
 
     def _seeds_of(self, data: Any, input_nodes: Any) -> InputNodes:
         found = _Entities(self._source, data, input_nodes, None)

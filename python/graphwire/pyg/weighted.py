@@ -5,7 +5,7 @@
 
 The sums are made once, so that the time of a draw does not depend on the number of nodes.
 
-Errors: ValueError for weights. NotFoundError: no node with a weight above 0 exists at a time.
+Errors: ValueError and TypeError for weights. NotFoundError: no node with a weight above 0 exists at a time.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from graphwire._base import checks
 from graphwire._base.native import NotFoundError
 from graphwire._base.times import counts_until
 from graphwire.pyg.original_ids import OriginalIds
@@ -35,16 +36,26 @@ class _InTime:
         self.nodes, self.times = in_rows.numpy()[self.rows], times[self.rows]
 
 
+def _numbers(name: str, weight: Any) -> torch.Tensor:
+    try:
+        found = torch.as_tensor(weight)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise TypeError(f"{name} has a number for each node, not {checks.shown(weight)}: {error}") from None
+    if found.is_complex():
+        raise TypeError(f"{name} has a number for each node, not {found.dtype}")
+    return found.detach().to("cpu", torch.float64)
+
+
 class Weighted:
     """weight: [nodes], 0 or more, for each row of the user's data. time: the times from which nodes exist, whose order
     it keeps; None: they exist at all times. name: that of the argument.
 
     Raises ValueError, which has `name`, for a wrong shape, for weights that are negative, not finite or all 0, and for
-    a type whose ids are not rows."""
+    a type whose ids are not rows; and TypeError for weights that are no numbers."""
 
     def __init__(self, ids: OriginalIds, ntype: str, name: str, weight: Any, time: Times | None):
         count = ids.graph.num_nodes(ntype)
-        weight = torch.as_tensor(weight, dtype=torch.float64, device="cpu").detach()
+        weight = _numbers(name, weight)
         if weight.shape != (count,):
             raise ValueError(f"{name}: shape {list(weight.shape)} for {count} nodes of type {ntype}")
         if not bool((weight >= 0).all()) or not 0 < float(weight.sum()) < math.inf:
