@@ -159,7 +159,9 @@ def features(frame: Any) -> Iterator[tuple[str, Any]]:
 
 class Layout:
     """The columns of a frame, without its rows. names: the features, in the frame's order. ragged: the columns that
-    are no features. columns: {type: names}, without these."""
+    are no features. columns: {type: names}, without these. kept: the features that are attributes of a batch too."""
+
+    kept: Sequence[str] = ()
 
     def __init__(self, frame: Any):
         import torch

@@ -4,6 +4,8 @@
     frames = TensorFrames({"user": data["user"].tf})      # the columns and their types, without rows
     a loader fetches frames.names -> frames(batch) -> batch["user"].tf
 
+    plain columns, as from_database stores them: frames = TensorFrames.of_columns(graph, stypes, stats)
+
 Errors: ValueError and TypeError for frames; AttributeError for a batch without a column.
 """
 
@@ -19,6 +21,7 @@ from graphwire._base.keywords import keywords
 from graphwire._files import frames as _frames
 from graphwire._graph.graph import Feature, Graph
 from graphwire._graph.index import RowIndex
+from graphwire.pyg.frame_columns import PlainLayout
 from graphwire.pyg.original_ids import OriginalIds
 
 
@@ -54,9 +57,45 @@ class TensorFrames:
             if not _frames.is_frame(frame):
                 raise TypeError(f"frames: {'the frame' if ntype is None else ntype} is {type(frame).__name__}, and not "
                                 "a TensorFrame")
-        self.name = name
-        self._layouts = {ntype: _frames.Layout(frame) for ntype, frame in typed.items()}
-        names = {ntype: [f"{name}.{column}" for column in layout.names] for ntype, layout in self._layouts.items()}
+        self._settle(name, f"{name}.", {ntype: _frames.Layout(frame) for ntype, frame in typed.items()})
+
+    @classmethod
+    @keywords
+    def of_columns(cls, graph: Graph, stypes: Mapping[str, Mapping[str, Any]],
+                   stats: Mapping[str, Mapping[str, Mapping[Any, Any]]],
+                   stored: Mapping[str, Mapping[str, str]] | None = None, name: str = "tf") -> TensorFrames:
+        """The frames of plain columns, such as those of graphwire.from_database: the frame of a batch is what
+        torch_frame.data.Dataset(rows, stypes[table]).materialize(col_stats=stats[table]) makes of the rows n_id of the
+        table, bit for bit.
+
+        graph: the graph whose features the columns are. The result does not keep it.
+        stypes: {node type: {column: stype}}, as torch_frame.stype or its word. Node types may be left out. A number is
+            numerical or categorical; a category is categorical; a timestamp is timestamp; a row of numbers is embedding
+            or sequence_numerical.
+        stats: {node type: {column: statistics}} of PyTorch Frame, of any rows, such as those of training. The list of
+            categories, StatType.COUNT, numbers the categories; others are -1. Other statistics are not used.
+        stored: {node type: {column: feature}}, the columns that the graph stores by another name: that of the rows'
+            times is "time", and of their ends "end_time".
+        name: the frames' attribute in the batches.
+
+        `names` are the features. They are no single attributes of the batches, except "time" and "end_time".
+
+        Raises ValueError for a column that is no feature, and for a stype that the stored rows do not give, in a line
+        that says what to do; ModuleNotFoundError without PyTorch Frame.
+        """
+        for of, given in (("stypes", stypes), ("stored", stored or {})):
+            odd = next((ntype for ntype in given if ntype not in graph.ntypes), None)
+            if odd is not None:
+                raise ValueError(f"{of}: {odd} is no node type of the graph, which has {', '.join(graph.ntypes)}")
+        made: TensorFrames = cls.__new__(cls)
+        made._settle(name, "", {ntype: PlainLayout(graph, ntype, columns, stats.get(ntype, {}),
+                                                   (stored or {}).get(ntype, {})) for ntype, columns in stypes.items()})
+        return made
+
+    def _settle(self, name: str, prefix: str, layouts: dict[Any, _frames.Layout]) -> None:
+        """prefix: of the features' names, before those in the layouts."""
+        self.name, self.prefix, self._layouts = name, prefix, layouts
+        names = {ntype: [f"{prefix}{column}" for column in layout.names] for ntype, layout in layouts.items()}
         ragged = {ntype: list(layout.ragged) for ntype, layout in self._layouts.items()}
         self.names: Any = names[None] if None in names else names
         self.ragged: Any = ragged[None] if None in ragged else ragged
@@ -71,18 +110,22 @@ class TensorFrames:
         return found
 
     def __call__(self, batch: Any) -> Any:
+        typed = hasattr(batch, "node_types")
         for ntype, layout in self._layouts.items():
-            self.put(batch if ntype is None else batch[ntype], layout, "" if ntype is None else f" of {ntype}")
+            store = batch[ntype] if typed and ntype is not None else batch
+            self.put(store, layout, "" if ntype is None else f" of {ntype}")
         return batch
 
     def put(self, store: Any, layout: _frames.Layout, of: str = "") -> None:
         """Replaces the columns of a store of nodes by their frame. of: the type, for errors."""
-        missing = [f"{self.name}.{column}" for column in layout.names if f"{self.name}.{column}" not in store]
+        names = {column: f"{self.prefix}{column}" for column in layout.names}
+        missing = [name for name in names.values() if name not in store]
         if missing:
             raise AttributeError(f"the batch lacks {', '.join(missing)}{of}: let the loader fetch `names`")
-        rows = {column: store[f"{self.name}.{column}"] for column in layout.names}
-        for column in rows:
-            del store[f"{self.name}.{column}"]
+        rows = {column: store[name] for column, name in names.items()}
+        for column, name in names.items():
+            if column not in layout.kept:
+                del store[name]
         store[self.name] = layout.frame(rows, store.num_nodes)
 
     def __repr__(self) -> str:
@@ -141,8 +184,10 @@ def served_frames(graph: Graph, ids: OriginalIds, frames: TensorFrames,
     found = {}
     for ntype, layout in frames.of(graph.ntypes).items():
         tables = dict(nodes.get(ntype, {}))
-        columns = {column: tables.pop(f"{frames.name}.{column}", None) for column in layout.names}
-        missing = [f"{frames.name}.{column}" for column, table in columns.items() if table is None]
+        columns: dict[str, Any] = {column: tables.get(f"{frames.prefix}{column}") for column in layout.names}
+        for column in set(columns) - set(layout.kept):
+            tables.pop(f"{frames.prefix}{column}", None)
+        missing = [f"{frames.prefix}{column}" for column, table in columns.items() if table is None]
         if missing:
             raise ValueError(f"frames: the graph does not store {', '.join(missing)} of {ntype}: leave these columns "
                              "out of the frame, and add them in a transform, from the batch's n_id")
