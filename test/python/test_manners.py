@@ -35,7 +35,9 @@ def opened_things(graph):
         "optim.SparseAdagrad": graphwire.optim.SparseAdagrad([table]),
         "optim.SparseAdam": graphwire.optim.SparseAdam([table]),
         "datasets.Dataset": graphwire.datasets.Dataset("small"), "HeldOut": graphwire.HeldOut(graph, [1, 2]),
-        **({"Tables": graphwire.from_tables({("a", "r", "a"): {"s": [0, 1], "d": [1, 2]}}, src="s", dst="d")}
+        "ForeignKey": graphwire.ForeignKey("users"), "Table": graphwire.Table({"a": [0]}, "a", {"b": "users"}),
+        **({"Tables": graphwire.from_tables({("a", "r", "a"): {"s": [0, 1], "d": [1, 2]}}, src="s", dst="d"),
+            "Database": graphwire.from_database({"a": graphwire.Table({"a": [0], "b": [0]}, "a", {"b": "a"})})}
            if importlib.util.find_spec("pyarrow") else {})}
 
 
@@ -45,7 +47,7 @@ def test_reprs_are_one_line_and_ask_no_server(own_servers):
     things = opened_things(graph)
     classes = {name for name, thing in public_names("graphwire").items()
                if isinstance(thing, type) and not issubclass(thing, Exception)}
-    assert classes - things.keys() <= {"Tables"}  # it needs pyarrow
+    assert classes - things.keys() <= {"Tables", "Database"}  # they need pyarrow
     own_servers.stop()
     for name, thing in things.items():
         text = repr(thing)

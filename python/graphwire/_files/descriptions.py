@@ -72,7 +72,7 @@ class ForeignKey:
         return "f2p_" + "+".join(self.columns)
 
     def __repr__(self) -> str:
-        return f"<graphwire.ForeignKey {', '.join(self.columns)} -> {self.table}>"
+        return f"<graphwire.ForeignKey: {', '.join(self.columns)}{' -> ' if self.columns else ''}{self.table}>"
 
 
 def _foreign_keys(what: str, given: Any) -> list[ForeignKey]:

@@ -10,6 +10,7 @@ DistributedSampler divides them.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import reprlib
 import weakref
@@ -228,11 +229,16 @@ class TorchLoops(Loops):
         return found
 
 
+_queues: dict[object, tuple[Any, Any]] = {}  # of iterators that are alive, with the reference that removes them
+
+
 def _keep_queues(iterator: Any) -> None:
     """Keeps the queues of torch's iterator to its workers as long as the iterator. Loaders of PyG refer to themselves,
     and so do torch's errors of workers. Garbage collection, which deletes them, would close the queues before the
     iterator writes the workers' end to them, and the iterator would wait 5 s for each worker."""
-    weakref.finalize(iterator, lambda queues: None, getattr(iterator, "_index_queues", ())).atexit = False
+    key = object()
+    _queues[key] = (getattr(iterator, "_index_queues", ()),
+                    weakref.ref(iterator, functools.partial(_queues.pop, key)))  # no Python, which an interrupt may end
 
 
 def _not_default(call: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
