@@ -12,7 +12,6 @@ import pytest
 import torch
 from conftest import Servers
 from graphwire.pyg import LinkNeighborLoader, NeighborLoader, NeighborSampler, NodeLoader, from_pyg, stores
-from graphwire.pyg.induced import not_later
 from test_pyg_batches import FORMS, form_of
 from test_pyg_times import Given, times_for
 from torch_geometric.data import Data, HeteroData
@@ -183,16 +182,6 @@ def test_times(form, name, tmp_path):
         finally:
             given.close()
     assert found > 100 and len(late) > 20
-
-
-def test_whole_and_real_times():
-    """Compared exactly, also where whole numbers are not real ones."""
-    wholes = [0, -1, 2**53, 2**53 + 1, -2**53 - 1, 2**63 - 1, -2**63]
-    reals = [0.0, -0.5, 0.5, 2.0**53, 2.0**53 + 2, -2.0**53, 2.0**63, -2.0**63, -2.0**64, np.inf, -np.inf]
-    for first, second in ((wholes, reals), (reals, wholes), (wholes, wholes), (reals, reals)):
-        found = not_later(np.array(first).repeat(len(second)), np.tile(second, len(first)))
-        assert found.tolist() == [x <= y for x in first for y in second]
-    assert not not_later(np.array([np.nan, np.nan]), np.array([5, 2**63 - 1])).any()
 
 
 def test_a_lost_server(tmp_path):

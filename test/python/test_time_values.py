@@ -360,3 +360,13 @@ def test_lists_for_seeds_by_type(graph):
     for given in ([1], (1, 2), [[1], [2, 3]], np.array([1, 2]), torch.tensor([1])):
         with pytest.raises(graphwire.InvalidError, match=r"^times: the seeds are given by type: give {type: times}$"):
             graphwire.sample(graph, {"a": [0], "b": [1]}, [2], time="u", times=given)
+
+
+def test_whole_and_real_times_that_are_not_later():
+    """Compared exactly, also where whole numbers are not real ones."""
+    wholes = [0, -1, 2**53, 2**53 + 1, -2**53 - 1, 2**63 - 1, -2**63]
+    reals = [0.0, -0.5, 0.5, 2.0**53, 2.0**53 + 2, -2.0**53, 2.0**63, -2.0**63, -2.0**64, np.inf, -np.inf]
+    for first, second in ((wholes, reals), (reals, wholes), (wholes, wholes), (reals, reals)):
+        found = times.not_later(np.array(first).repeat(len(second)), np.tile(second, len(first)))
+        assert found.tolist() == [x <= y for x in first for y in second]
+    assert not times.not_later(np.array([np.nan, np.nan]), np.array([5, 2**63 - 1])).any()

@@ -216,17 +216,30 @@ def begins(what: str, given: Times, until: np.ndarray, unit: str | None = None) 
     return np.where(found > until, _FIRST, found)
 
 
-def counts_until(ascending: np.ndarray, until: np.ndarray) -> np.ndarray:
-    """How many times are not later than each of `until`, [len(until)] int64. Both are integers or floats, which are
-    compared exactly. ascending: without NaN, or with NaN at its end."""
-    whole = ascending.dtype.kind != "f"
+def _bound(until: np.ndarray, whole: bool) -> tuple[np.ndarray, np.ndarray]:
+    """(the greatest whole, or real, number that is at most each of `until`; whether no such number exists). Whole and
+    real numbers are so compared exactly."""
+    none = np.isnan(until) if until.dtype.kind == "f" else np.zeros(until.shape, bool)
     if whole and until.dtype.kind == "f":
-        lowest, highest = until < _FIRST, until >= 2.0**63
-        floor = np.floor(np.where(lowest | highest, 0, until)).astype(np.int64)
-        found = np.searchsorted(ascending, floor, side="right")
-        return np.where(lowest, 0, np.where(highest, len(ascending), found))
+        none, above = ~(until >= _FIRST), until >= 2.0**63
+        floor = np.floor(np.where(none | above, 0, until)).astype(np.int64)
+        return np.where(above, _LAST, floor), none
     if not whole and until.dtype.kind != "f":
         real = until.astype(np.float64)
         above = (real >= 2.0**63) | (np.where(real >= 2.0**63, 0, real).astype(np.int64) > until)
-        until = np.where(above, np.nextafter(real, -np.inf), real)
-    return np.searchsorted(ascending, until, side="right")
+        return np.where(above, np.nextafter(real, -np.inf), real), none
+    return until, none
+
+
+def counts_until(ascending: np.ndarray, until: np.ndarray) -> np.ndarray:
+    """How many times are not later than each of `until`, [len(until)] int64. Both are integers or floats, which are
+    compared exactly. ascending: without NaN, or with NaN at its end."""
+    bound, none = _bound(until, ascending.dtype.kind != "f")
+    return np.where(none, 0, np.searchsorted(ascending, bound, side="right"))
+
+
+def not_later(times: np.ndarray, until: np.ndarray) -> np.ndarray:
+    """Whether each time is at most its `until`, bools. Both are integers or floats, which are compared exactly; NaN is
+    later than all."""
+    bound, none = _bound(until, times.dtype.kind != "f")
+    return np.asarray(~none & (times <= bound))

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from graphwire._base.arrays import gather_all
+from graphwire._base.times import not_later
 from graphwire._graph.graph import Graph
 from graphwire._graph.held_out import HeldOut
 from graphwire._graph.rules import Rules
@@ -54,19 +55,6 @@ class Among:
                 found[etype] = [some[eligible] for some in found[etype]]
         return {triple(etype): (stacked(src, dst), torch.from_numpy(np.asarray(ids)))
                 for etype, (src, dst, ids) in found.items()}
-
-
-def not_later(times: np.ndarray, until: np.ndarray) -> np.ndarray:
-    """Whether each time is at most `until`. Whole and real numbers are compared exactly; NaN is later than all."""
-    if times.dtype.kind == until.dtype.kind:
-        return np.asarray(times <= until)
-    first, last = -2.0**63, 2.0**63 - 1024  # the int64 that are real numbers too
-    if times.dtype.kind == "f":
-        least = np.ceil(times.astype(np.float64))
-        with np.errstate(invalid="ignore"):
-            return np.asarray((least <= last) & (np.clip(least, first, last).astype(np.int64) <= until))
-    most = np.floor(until)
-    return np.asarray((most > last) | ((most >= first) & (times <= np.clip(most, first, last).astype(np.int64))))
 
 
 class Induced(Sampled):
