@@ -125,7 +125,7 @@ static void check_subgraphs(struct gw_client *client, const struct setup *setup)
 		const struct gw_edge_type *type = &meta->etypes[e];
 		struct gw_held_out *held_out = i % 2 ? hold_out(client, e, type->count, 3) : NULL;
 		struct gw_edge_list *list;
-		struct nodes src, dst;
+		struct nodes src = {0}, dst = {0};
 		make_nodes(&src, i, meta->ntypes[type->src].count, groups[i / 2 % 4], true);
 		make_nodes(&dst, type->src == type->dst ? i : i + 1000, meta->ntypes[type->dst].count,
 			   groups[i / 2 % 4], true);
