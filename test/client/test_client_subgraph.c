@@ -493,19 +493,20 @@ static void short_memory_of_requests_is_an_error(void **state)
 	(void)state;
 	struct scene scene;
 	unsigned long failed = 0;
+	gw_fault_begin(GW_FAULT_NEVER);
 	scene_begin(&scene, 40, 1, 60);
 	must(use_subgraph(scene.client));
-	for (unsigned long n = 1, runs = 1; runs; n++) {
-		gw_fault_begin(n);
+	for (unsigned long n = 1, hit = 1; hit; n++) {
+		gw_fault_anywhere(n);
 		gw_status status = use_subgraph(scene.client);
-		runs = gw_fault_hit();
-		gw_fault_end();
+		hit = gw_fault_anywhere(GW_FAULT_NEVER);
 		assert_true(status == GW_OK || status == GW_NO_MEMORY);
 		failed += status == GW_NO_MEMORY;
 	}
 	assert_true(failed > 10);
 	must(use_subgraph(scene.client));
 	scene_end(&scene);
+	assert_int_equal(gw_fault_end(), 0);
 }
 
 int main(void)

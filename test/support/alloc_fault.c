@@ -16,7 +16,7 @@
 static atomic_ulong count;
 static atomic_long live;
 static atomic_bool hit;
-static unsigned long fail_at;
+static atomic_ulong fail_at;
 static bool fail_all_after;
 
 static _Thread_local unsigned long here_count, here_fail_at;
@@ -31,6 +31,13 @@ bool gw_fault_here(unsigned long n)
 	return was_hit;
 }
 
+bool gw_fault_anywhere(unsigned long n)
+{
+	atomic_store(&count, 0);
+	atomic_store(&fail_at, n);
+	return atomic_exchange(&hit, false);
+}
+
 static bool must_fail(void)
 {
 	if (here_fail_at != GW_FAULT_NEVER && ++here_count == here_fail_at) {
@@ -38,7 +45,8 @@ static bool must_fail(void)
 		return true;
 	}
 	unsigned long number = atomic_fetch_add(&count, 1) + 1;
-	bool fails = fail_at != GW_FAULT_NEVER && (number == fail_at || (fail_all_after && number > fail_at));
+	unsigned long at = atomic_load(&fail_at);
+	bool fails = at != GW_FAULT_NEVER && (number == at || (fail_all_after && number > at));
 	if (fails)
 		atomic_store(&hit, true);
 	return fails;
@@ -72,7 +80,7 @@ static const struct gw_allocator counting = {
 
 static void begin(unsigned long n, bool all_after)
 {
-	fail_at = n;
+	atomic_store(&fail_at, n);
 	fail_all_after = all_after;
 	atomic_store(&count, 0);
 	atomic_store(&live, 0);

@@ -29,6 +29,9 @@ long gw_fault_end(void);
  * last call. */
 bool gw_fault_here(unsigned long n);
 
+/* The same for the n-th allocation of all threads together. */
+bool gw_fault_anywhere(unsigned long n);
+
 bool gw_fault_hit(void);            /* whether an allocation has been made to fail since begin */
 unsigned long gw_fault_count(void); /* allocations asked for since begin */
 
