@@ -398,7 +398,7 @@ def test_from_pyg(tmp_path):
 
 def test_what_is_not_there(graph, papers):
     for make, error, says in (
-        (lambda: NeighborSampler(graph, [3], subgraph_type="induced"), NotImplementedError, "bidirectional"),
+        (lambda: NeighborSampler(graph, [3], sample_direction="backward"), NotImplementedError, "reverse the edges"),
         (lambda: NeighborSampler(papers, {CITES: [3]}), ValueError, "Missing number of neighbors"),
         (lambda: stores(papers, "feat"), ValueError, "node type"),
         (lambda: stores(papers, NAMES, hetero=False), ValueError, "not homogeneous"),
