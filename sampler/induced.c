@@ -2,6 +2,8 @@
  * buckets; a bucket is bisected, so that they cost no more than a bisection of the set. */
 #include "sampler/induced.h"
 
+#include "sampler/lookup.h"
+
 #define BISECT_WORK 16u /* the cost of a bisection, in positions */
 
 /* --- The set. --- */
@@ -70,16 +72,10 @@ static uint64_t induced_source(const struct gw_induced *induced, uint64_t positi
 gw_status gw_induced_begin(struct gw_induced *induced, const struct gw_adjacency *lists, enum gw_list_order order,
 			   uint64_t row, const struct gw_source_set *set, uint64_t from)
 {
-	if (row >= lists->rows)
-		return gw_fail(GW_RANGE, "row %llu of %llu", (unsigned long long)row, (unsigned long long)lists->rows);
 	*induced = (struct gw_induced){.lists = lists};
-	gw_adjacency_list(lists, row, &induced->at, &induced->end);
-	if (induced->at > induced->end || induced->end > lists->edges)
-		return gw_fail(GW_RANGE, "row %llu: its list [%llu, %llu) does not fit %llu edges",
-			       (unsigned long long)row, (unsigned long long)induced->at,
-			       (unsigned long long)induced->end, (unsigned long long)lists->edges);
-	if (induced->at < from)
-		induced->at = from < induced->end ? from : induced->end;
+	gw_status status = gw_lookup_list(lists, row, from, &induced->at, &induced->end);
+	if (status != GW_OK)
+		return status;
 	induced->by_source = order == GW_ORDER_SRC && (induced->end - induced->at) / BISECT_WORK > set->count;
 	if (induced->by_source)
 		induced->next = lower_place(set, induced_source(induced, induced->at));
@@ -100,18 +96,6 @@ static bool next_by_entry(struct gw_induced *induced, const struct gw_source_set
 	return false;
 }
 
-static void skip_below(struct gw_induced *induced, uint64_t src)
-{
-	uint64_t high = induced->end;
-	while (induced->at < high) {
-		uint64_t middle = induced->at + (high - induced->at) / 2;
-		if (induced_source(induced, middle) < src)
-			induced->at = middle + 1;
-		else
-			high = middle;
-	}
-}
-
 static bool next_by_source(struct gw_induced *induced, const struct gw_source_set *set, uint64_t *budget,
 			   uint64_t *position, uint32_t *place)
 {
@@ -125,7 +109,7 @@ static bool next_by_source(struct gw_induced *induced, const struct gw_source_se
 			return true;
 		}
 		*budget -= *budget < BISECT_WORK ? *budget : BISECT_WORK;
-		skip_below(induced, set->ids[induced->next]);
+		induced->at = gw_lookup_source(induced->lists, induced->at, induced->end, set->ids[induced->next]);
 		if (induced->at == induced->end)
 			return false;
 		if (induced_source(induced, induced->at) == set->ids[induced->next]) {

@@ -26,39 +26,45 @@ gw_status gw_lookup_row(const struct gw_adjacency *lists, uint64_t position, uin
 	return GW_OK;
 }
 
-static uint64_t source_at(const struct gw_lookup *lookup, uint64_t position)
+static uint64_t source_at(const struct gw_adjacency *lists, uint64_t position)
 {
-	return gw_load_id(lookup->lists->indices, lookup->lists->index_bytes, position);
+	return gw_load_id(lists->indices, lists->index_bytes, position);
 }
 
-static void skip_smaller(struct gw_lookup *lookup)
+gw_status gw_lookup_list(const struct gw_adjacency *lists, uint64_t row, uint64_t from, uint64_t *at, uint64_t *end)
 {
-	uint64_t high = lookup->end;
-	while (lookup->at < high) {
-		uint64_t middle = lookup->at + (high - lookup->at) / 2;
-		if (source_at(lookup, middle) < lookup->src)
-			lookup->at = middle + 1;
+	if (row >= lists->rows)
+		return gw_fail(GW_RANGE, "row %llu of %llu", (unsigned long long)row, (unsigned long long)lists->rows);
+	gw_adjacency_list(lists, row, at, end);
+	if (*at > *end || *end > lists->edges)
+		return gw_fail(GW_RANGE, "row %llu: its list [%llu, %llu) does not fit %llu edges",
+			       (unsigned long long)row, (unsigned long long)*at, (unsigned long long)*end,
+			       (unsigned long long)lists->edges);
+	if (*at < from)
+		*at = from < *end ? from : *end;
+	return GW_OK;
+}
+
+uint64_t gw_lookup_source(const struct gw_adjacency *lists, uint64_t at, uint64_t end, uint64_t src)
+{
+	while (at < end) {
+		uint64_t middle = at + (end - at) / 2;
+		if (source_at(lists, middle) < src)
+			at = middle + 1;
 		else
-			high = middle;
+			end = middle;
 	}
+	return at;
 }
 
 gw_status gw_lookup_begin(struct gw_lookup *lookup, const struct gw_adjacency *lists, enum gw_list_order order,
 			  uint64_t row, uint64_t src, uint64_t from)
 {
-	if (row >= lists->rows)
-		return gw_fail(GW_RANGE, "row %llu of %llu", (unsigned long long)row, (unsigned long long)lists->rows);
 	*lookup = (struct gw_lookup){.lists = lists, .src = src, .sorted = order == GW_ORDER_SRC};
-	gw_adjacency_list(lists, row, &lookup->at, &lookup->end);
-	if (lookup->at > lookup->end || lookup->end > lists->edges)
-		return gw_fail(GW_RANGE, "row %llu: its list [%llu, %llu) does not fit %llu edges",
-			       (unsigned long long)row, (unsigned long long)lookup->at, (unsigned long long)lookup->end,
-			       (unsigned long long)lists->edges);
-	if (lookup->at < from)
-		lookup->at = from < lookup->end ? from : lookup->end;
-	if (lookup->sorted)
-		skip_smaller(lookup);
-	return GW_OK;
+	gw_status status = gw_lookup_list(lists, row, from, &lookup->at, &lookup->end);
+	if (status == GW_OK && lookup->sorted)
+		lookup->at = gw_lookup_source(lists, lookup->at, lookup->end, src);
+	return status;
 }
 
 /* Skips blocks without the source. Lanes compare, since the result of a block is one bit. */
@@ -99,7 +105,7 @@ bool gw_lookup_next(struct gw_lookup *lookup, uint64_t *budget, uint64_t *positi
 	while (*budget > 0 && lookup->at < lookup->end) {
 		uint64_t at = lookup->at++;
 		--*budget;
-		if (source_at(lookup, at) == lookup->src) {
+		if (source_at(lookup->lists, at) == lookup->src) {
 			*position = at;
 			return true;
 		}

@@ -15,6 +15,13 @@
 /* The local row whose list contains the CSC position. GW_RANGE: no list contains it. */
 gw_status gw_lookup_row(const struct gw_adjacency *lists, uint64_t position, uint64_t *row);
 
+/* The positions [*at, *end) of a row's list, without those before `from`. GW_RANGE: the row does not exist, or its list
+ * exceeds the edges. */
+gw_status gw_lookup_list(const struct gw_adjacency *lists, uint64_t row, uint64_t from, uint64_t *at, uint64_t *end);
+
+/* Of positions [at, end) of a list that is sorted by source, the first whose source is not below src; or end. */
+uint64_t gw_lookup_source(const struct gw_adjacency *lists, uint64_t at, uint64_t end, uint64_t src);
+
 /* A search for the edges from a source in one row's list. */
 struct gw_lookup {
 	const struct gw_adjacency *lists;
