@@ -147,8 +147,12 @@ def test_samplers(tmp_path):
 
 
 def test_the_older_word():
-    with pytest.warns(UserWarning, match="subgraph_type='induced'"):
-        loader = NeighborLoader(DATA, [2], torch.arange(60), batch_size=60, directed=False)
+    makers = (NeighborSampler, LinkNeighborLoader,
+              lambda *given, **more: NeighborLoader(*given, torch.arange(60), batch_size=60, **more))
+    for make in makers:
+        with pytest.warns(UserWarning, match="subgraph_type='induced'") as said:
+            loader = make(DATA, [2], directed=False)
+        assert len(said) == 1
     batch = next(iter(loader))
     assert batch.edge_index.shape[1] == 900 and torch.equal(batch.edge_attr, batch.e_id)
     transformed = NeighborLoader(DATA, [2], torch.arange(60), batch_size=60, subgraph_type="induced",

@@ -96,8 +96,7 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
                               None if given is None else given.graph, None if given is not None else time_attr)
         self.data = self._source.data
         self.link_sampler = self._sampler = given or NeighborSampler(
-            self._source, num_neighbors, subgraph_type, replace, disjoint, temporal_strategy, weight_attr=weight_attr,
-            directed=directed)
+            self._source, num_neighbors, subgraph_type, replace, disjoint, temporal_strategy, weight_attr=weight_attr)
         self.edge_label_index = edge_label_index
         self.transform, self.transform_sampler_output = transform, transform_sampler_output
         self.filter_per_worker, self.custom_cls = filter_per_worker, self._source.custom_cls

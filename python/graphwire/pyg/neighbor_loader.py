@@ -88,8 +88,7 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
                               None if given is None else given.graph, None if given is not None else time_attr)
         self.data = self._source.data
         self.node_sampler = self._sampler = given or NeighborSampler(
-            self._source, num_neighbors, subgraph_type, replace, disjoint, temporal_strategy, weight_attr=weight_attr,
-            directed=directed)
+            self._source, num_neighbors, subgraph_type, replace, disjoint, temporal_strategy, weight_attr=weight_attr)
         self.input_nodes, self.input_time = input_nodes, input_time
         self.transform, self.transform_sampler_output = transform, transform_sampler_output
         self.filter_per_worker, self.custom_cls = filter_per_worker, self._source.custom_cls
