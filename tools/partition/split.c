@@ -79,8 +79,7 @@ static gw_status split_make_schema(struct gw_split *split)
 	if (status != GW_OK)
 		return status;
 	struct gw_graph_meta *out = split->schema;
-	snprintf(out->part_method, sizeof(out->part_method), "%s",
-		 split->plan->method == GW_PLAN_METIS ? "metis" : "random");
+	snprintf(out->part_method, sizeof(out->part_method), "%s", gw_plan_method_name(split->plan->method));
 	for (uint32_t t = 0; t < in->num_ntypes && status == GW_OK; t++) {
 		memcpy(out->ntypes[t].name, in->ntypes[t].name, sizeof(out->ntypes[t].name));
 		out->ntypes[t].count = in->ntypes[t].count;
