@@ -275,6 +275,15 @@ def _assigned(given: Any, arrays: Arrays | None) -> dict[str, Any]:
     return {ntype: rows.astype(np.int64) for ntype, rows in found.items()}
 
 
+def _size(memory: int | str) -> str:
+    """As the program takes it. Raises TypeError and ValueError."""
+    if isinstance(memory, str):
+        if not re.fullmatch(r"[0-9]+[kKMGTP]?i?", memory):
+            raise ValueError(f'memory is a number of bytes, or a text such as "20Gi", not {memory!r}')
+        return memory
+    return str(checks.integer("memory", memory, 1))
+
+
 def _holds_graph(folder: Path) -> bool:
     """Whether a folder has the JSON of a graph, which `graphwire partition --replace` then replaces."""
     return any(re.search(rb'"format":\s*"graphwire-\d', path.read_bytes()) for path in folder.glob("[!.]*.json")
@@ -299,7 +308,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
                     balance_nodes: Any = None, balance_edges: bool = False, num_trainers_per_machine: int = 1,
                     objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = False,
                     seed: int = 0, weight: str | Sequence[str] = (), time: str | Sequence[str] = (),
-                    assignment: Any = None, progress: bool | None = None) -> Path:
+                    assignment: Any = None, memory: int | str | None = None, progress: bool | None = None) -> Path:
     """Divides a graph into parts, writes them to a folder, and returns the path of their JSON, out/name.json.
 
     graph: a graph of DGL, PyTorch Geometric (Data, HeteroData), NetworkX, SciPy or graphwire.datasets; the result of
@@ -338,6 +347,9 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         integers from 0 to num_parts - 1, or {node type: integers}; or the path of a file or a folder, or {node type:
         path}, as `graphwire partition --assignment` reads them (METIS, ParMETIS, DGL's and GraphStorm's pipelines).
         Row i is node i of the given graph.
+    memory: bytes, or a text such as "20Gi", for edges and arrays while the graph is made, besides 8 bytes for each
+        node; what exceeds it is in temporary files in the folder of `out`. None: 7 tenths of the free memory. The
+        result does not depend on it.
     progress: a bar of tqdm, if it is installed. None: on a terminal and in a notebook; True: always; False: never.
 
     What the program reports besides goes to logging.getLogger("graphwire"): its log as warnings, and the steps and the
@@ -386,7 +398,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
             words, names = graph.write(folder)
         else:
             words, names = (graph.import_words, {}) if arrays is None else _written(arrays, folder)
-        words = [*words, *named]
+        words = [*words, *named, *([] if memory is None else ["--memory", _size(memory)])]
         inputs = [*_paths(words), *(path for path in names if "/" in path)] if is_files else []
         names[str(folder / "whole")] = f"graph {name}"
         try:
