@@ -69,6 +69,7 @@ void gw_builder_destroy(struct gw_builder *builder)
 		gw_free(builder->ntypes[i].arrays.items);
 	for (uint32_t i = 0; i < builder->num_etypes; i++)
 		gw_free(builder->etypes[i].arrays.items);
+	gw_spill_close(&builder->spill);
 	gw_free(builder->owned);
 	gw_free(builder->ntypes);
 	gw_free(builder->etypes);
@@ -87,45 +88,29 @@ gw_status gw_builder_own(struct gw_builder *builder, void *memory, void (*releas
 	return GW_OK;
 }
 
-static char *parent_of(const char *path)
-{
-	size_t length = strlen(path);
-	while (length > 1 && path[length - 1] == '/')
-		length--;
-	while (length > 0 && path[length - 1] != '/')
-		length--;
-	return length ? gw_format("%.*s", (int)length, path) : gw_format(".");
-}
-
 /* A quarter is for arrays that stay, a half for sorting, and the rest for what the kernel keeps of files. */
 gw_status gw_builder_limit(struct gw_builder *builder, const char *out, uint64_t bytes)
 {
-	char *folder = parent_of(out);
-	gw_status status = folder ? gw_builder_own(builder, folder, gw_free) : GW_NO_MEMORY;
-	if (status != GW_OK)
-		return status;
 	if (bytes == 0) {
 		struct gw_memory memory;
 		gw_memory_read("", -1, &memory);
 		bytes = memory.available / 10 * 7;
 	}
-	builder->spill = (struct gw_spill){.folder = folder, .budget = bytes / 4};
 	builder->run_bytes = bytes / 2;
-	return GW_OK;
+	return gw_spill_open(&builder->spill, out, bytes / 4);
 }
 
 void *gw_builder_take(struct gw_builder *builder, uint64_t count, size_t bytes, gw_status *status)
 {
 	void *memory = NULL;
-	void (*release)(void *block);
 	if (*status != GW_OK)
 		return NULL;
 	if (count > SIZE_MAX / bytes)
 		*status = gw_fail(GW_NO_MEMORY, "out of memory for %llu elements", (unsigned long long)count);
 	else
-		memory = gw_spill_take(&builder->spill, count * bytes, &release, status);
+		memory = gw_spill_take(&builder->spill, count * bytes, status);
 	if (*status == GW_OK)
-		*status = gw_builder_own(builder, memory, release);
+		*status = gw_builder_own(builder, memory, gw_spill_give);
 	return *status == GW_OK ? memory : NULL;
 }
 

@@ -66,14 +66,14 @@ static gw_status key_body(void *context, uint64_t begin, uint64_t end, unsigned 
 	return GW_OK;
 }
 
-static gw_status make_time_keys(struct builder_turned *t, void (**release)(void *memory), int64_t **out)
+static gw_status make_time_keys(struct builder_turned *t, int64_t **out)
 {
 	const struct gw_builder_edges *edges = &t->type->edges;
 	gw_status status = GW_OK;
 	*out = NULL;
 	if (!t->order)
 		return GW_OK;
-	*out = gw_spill_take(&t->w->builder->spill, edges->count * sizeof(**out), release, &status);
+	*out = gw_spill_take(&t->w->builder->spill, edges->count * sizeof(**out), &status);
 	if (!*out)
 		return status;
 	struct keying keying = {
@@ -191,30 +191,16 @@ static gw_status write_inverse(struct builder_turned *t)
 
 /* ---- the transpose ---- */
 
-struct transposed {
-	void *memory[3];
-	void (*release[3])(void *memory);
-};
-
-static gw_status take_transposed(struct builder_turned *t, struct transposed *out)
+static gw_status take_transposed(struct builder_turned *t)
 {
+	struct gw_spill *spill = &t->w->builder->spill;
 	uint64_t bytes = t->type->edges.count * sizeof(uint64_t);
-	uint32_t blocks = t->runs.coo.time || t->runs.coo.rel ? 3 : 2;
 	gw_status status = GW_OK;
-	for (uint32_t i = 0; i < blocks && status == GW_OK; i++)
-		out->memory[i] = gw_spill_take(&t->w->builder->spill, bytes, &out->release[i], &status);
-	t->out_src = out->memory[0];
-	t->out_dst = out->memory[1];
-	t->out_keys = out->memory[2];
+	t->out_src = gw_spill_take(spill, bytes, &status);
+	t->out_dst = gw_spill_take(spill, bytes, &status);
+	if (t->runs.coo.time || t->runs.coo.rel)
+		t->out_keys = gw_spill_take(spill, bytes, &status);
 	return status;
-}
-
-static void free_transposed(struct transposed *transposed)
-{
-	for (uint32_t i = 0; i < 3; i++) {
-		if (transposed->memory[i])
-			transposed->release[i](transposed->memory[i]);
-	}
 }
 
 static gw_status append_transposed(struct builder_turned *t, struct gw_runs *runs, uint32_t r, uint64_t destinations)
@@ -273,14 +259,14 @@ static gw_status write_transpose(struct builder_turned *t)
 /* ---- an edge type ---- */
 
 /* One relation for each edge, not for each input row. */
-static gw_status edge_relations(struct builder_turned *t, void (**release)(void *memory), uint32_t **out)
+static gw_status edge_relations(struct builder_turned *t, uint32_t **out)
 {
 	const struct gw_builder_edges *edges = &t->type->edges;
 	gw_status status = GW_OK;
 	*out = NULL;
 	if (!edges->rel || !edges->origin)
 		return GW_OK;
-	*out = gw_spill_take(&t->w->builder->spill, edges->count * sizeof(**out), release, &status);
+	*out = gw_spill_take(&t->w->builder->spill, edges->count * sizeof(**out), &status);
 	for (uint64_t i = 0; *out && i < edges->count; i++)
 		(*out)[i] = edges->rel[edges->origin[i]];
 	return status;
@@ -302,10 +288,9 @@ static gw_status make_runs(struct builder_turned *t)
 	const struct gw_edge_type *schema = &t->w->meta->etypes[t->number];
 	int64_t *keys;
 	uint32_t *rel = NULL;
-	void (*free_keys)(void *memory), (*free_rel)(void *memory);
-	gw_status status = make_time_keys(t, &free_keys, &keys);
+	gw_status status = make_time_keys(t, &keys);
 	if (status == GW_OK)
-		status = edge_relations(t, &free_rel, &rel);
+		status = edge_relations(t, &rel);
 	const struct gw_coo coo = {.num_src = t->w->meta->ntypes[schema->src].count,
 				   .num_dst = t->w->meta->ntypes[schema->dst].count,
 				   .num_edges = edges->count,
@@ -316,15 +301,14 @@ static gw_status make_runs(struct builder_turned *t)
 	if (status == GW_OK)
 		status = gw_runs_make(&t->w->builder->spill, &coo, edges->origin, run_edges(t->w->builder, t->type),
 				      &t->runs);
-	gw_runs_own(&t->runs, keys, free_keys);
-	gw_runs_own(&t->runs, rel, free_rel);
+	gw_runs_own(&t->runs, keys);
+	gw_runs_own(&t->runs, rel);
 	return status;
 }
 
 static gw_status write_etype(struct builder_writing *w, struct builder_turned *t)
 {
 	const struct gw_builder_edges *edges = &t->type->edges;
-	struct transposed transposed = {0};
 	t->w = w;
 	t->folder = w->meta->etypes[t->number].folder;
 	t->order = w->times.orders[t->number].name[0] ? &w->times.orders[t->number] : NULL;
@@ -332,7 +316,7 @@ static gw_status write_etype(struct builder_writing *w, struct builder_turned *t
 	if (status != GW_OK)
 		fail_type(t, status);
 	if (status == GW_OK && edges->transpose)
-		status = take_transposed(t, &transposed);
+		status = take_transposed(t);
 	if (status == GW_OK)
 		status = write_runs(t);
 	if (status == GW_OK && gw_builder_keeps_origins(t->type))
@@ -344,7 +328,9 @@ static gw_status write_etype(struct builder_writing *w, struct builder_turned *t
 	w->stats.runs += t->runs.count;
 	w->stats.edges += edges->count;
 	gw_runs_free(&t->runs);
-	free_transposed(&transposed);
+	gw_spill_give(t->out_src);
+	gw_spill_give(t->out_dst);
+	gw_spill_give(t->out_keys);
 	return status;
 }
 

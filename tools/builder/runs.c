@@ -74,14 +74,11 @@ static gw_status scatter_begin(const struct gw_runs *runs, struct scatter *scatt
 	return GW_OK;
 }
 
-static uint64_t *runs_take(struct gw_runs *runs, uint64_t bytes, gw_status *status)
+static void *runs_take(struct gw_runs *runs, uint64_t bytes, gw_status *status)
 {
-	struct gw_runs_block *block = &runs->blocks[runs->block_count];
-	if (*status != GW_OK)
-		return NULL;
-	block->memory = gw_spill_take(runs->spill, bytes, &block->release, status);
-	runs->block_count += block->memory != NULL;
-	return block->memory;
+	void *block = gw_spill_take(runs->spill, bytes, status);
+	gw_runs_own(runs, block);
+	return block;
 }
 
 static gw_status scatter_edges(struct gw_runs *runs, const uint64_t *input)
@@ -92,8 +89,8 @@ static gw_status scatter_edges(struct gw_runs *runs, const uint64_t *input)
 	gw_status status = GW_OK;
 	uint64_t *src = runs_take(runs, bytes, &status), *dst = runs_take(runs, bytes, &status);
 	uint64_t *rows = runs_take(runs, bytes, &status);
-	int64_t *time = from.time ? (int64_t *)runs_take(runs, bytes, &status) : NULL;
-	uint32_t *rel = from.rel ? (uint32_t *)runs_take(runs, bytes / 2, &status) : NULL;
+	int64_t *time = from.time ? runs_take(runs, bytes, &status) : NULL;
+	uint32_t *rel = from.rel ? runs_take(runs, bytes / 2, &status) : NULL;
 	if (status == GW_OK)
 		status = scatter_begin(runs, &scatter);
 	if (status != GW_OK)
@@ -118,20 +115,18 @@ static gw_status scatter_edges(struct gw_runs *runs, const uint64_t *input)
 	return GW_OK;
 }
 
-gw_status gw_runs_scatter(const struct gw_runs *runs, const void *data, uint64_t bytes, const uint64_t *by,
-			  void (**release)(void *memory), void **out)
+gw_status gw_runs_scatter(const struct gw_runs *runs, const void *data, uint64_t bytes, const uint64_t *by, void **out)
 {
 	struct scatter scatter = {0};
 	gw_status status = GW_OK;
 	*out = NULL;
 	if (runs->count == 1)
 		return GW_OK;
-	uint8_t *to = gw_spill_take(runs->spill, runs->coo.num_edges * bytes, release, &status);
+	uint8_t *to = gw_spill_take(runs->spill, runs->coo.num_edges * bytes, &status);
 	if (to)
 		status = scatter_begin(runs, &scatter);
 	if (status != GW_OK) {
-		if (to)
-			(*release)(to);
+		gw_spill_give(to);
 		return status;
 	}
 	for (uint64_t e = 0; e < runs->coo.num_edges; e++) {
@@ -158,16 +153,16 @@ gw_status gw_runs_make(struct gw_spill *spill, const struct gw_coo *coo, const u
 	return status == GW_OK && out->count > 1 ? scatter_edges(out, input) : status;
 }
 
-void gw_runs_own(struct gw_runs *runs, void *memory, void (*release)(void *memory))
+void gw_runs_own(struct gw_runs *runs, void *block)
 {
-	if (memory)
-		runs->blocks[runs->block_count++] = (struct gw_runs_block){memory, release};
+	if (block)
+		runs->blocks[runs->block_count++] = block;
 }
 
 void gw_runs_free(struct gw_runs *runs)
 {
 	for (uint32_t i = 0; i < runs->block_count; i++)
-		runs->blocks[i].release(runs->blocks[i].memory);
+		gw_spill_give(runs->blocks[i]);
 	gw_free(runs->rows);
 	gw_free(runs->edges);
 	gw_free(runs->indptr);

@@ -26,10 +26,7 @@ struct gw_runs {
 	uint64_t *indptr;       /* [rows + 1]; NULL before the only run is sorted */
 	const uint64_t *to;     /* [edges] the row of each edge before it was scattered */
 	struct gw_spill *spill;
-	struct gw_runs_block {
-		void *memory;
-		void (*release)(void *memory);
-	} blocks[GW_RUNS_BLOCKS];
+	void *blocks[GW_RUNS_BLOCKS];
 	uint32_t block_count;
 };
 
@@ -44,8 +41,8 @@ struct gw_run {
  * GW_IO. Free runs in any case. */
 gw_status gw_runs_make(struct gw_spill *spill, const struct gw_coo *coo, const uint64_t *input, uint64_t run_edges,
 		       struct gw_runs *out);
-/* Passes a block to the runs, which they release when they are freed. NULL is allowed. */
-void gw_runs_own(struct gw_runs *runs, void *memory, void (*release)(void *memory));
+/* Passes a block of the spill to the runs. NULL is allowed. */
+void gw_runs_own(struct gw_runs *runs, void *block);
 void gw_runs_free(struct gw_runs *runs);
 
 /* Sorts run r. gw_run_free frees it. */
@@ -54,8 +51,7 @@ void gw_run_free(struct gw_run *run);
 
 /* Scatters rows of an input array, `bytes` each, to the places of their edges: row i of *out belongs to edge i of
  * runs->coo. With one run *out is NULL: the row of an edge is where the input has it. by: the input row of each edge
- * before the scatter; NULL: its index. *release frees *out. GW_NO_MEMORY, GW_IO. */
-gw_status gw_runs_scatter(const struct gw_runs *runs, const void *data, uint64_t bytes, const uint64_t *by,
-			  void (**release)(void *memory), void **out);
+ * before the scatter; NULL: its index. *out is a block of the spill. GW_NO_MEMORY, GW_IO. */
+gw_status gw_runs_scatter(const struct gw_runs *runs, const void *data, uint64_t bytes, const uint64_t *by, void **out);
 
 #endif

@@ -1,9 +1,10 @@
-/* See spill.h. A block from a file begins one page after its mapping; that page has the mapping's length. */
+/* See spill.h. A head is in front of each block. The block of a file begins one page after its mapping. */
 #include "tools/builder/spill.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,7 +13,32 @@
 #include "core/memory/memory.h"
 
 #define SMALL_BYTES (1u << 20)
-#define HEAD_BYTES  4096u
+#define PAGE_BYTES  4096u
+
+struct spill_head {
+	struct gw_spill *spill; /* that the bytes return to; NULL: none */
+	void *start;            /* of the memory, or of the mapping */
+	uint64_t bytes;         /* of the block, or of the mapping */
+	bool mapped;
+} __attribute__((aligned(64)));
+
+gw_status gw_spill_open(struct gw_spill *spill, const char *out, uint64_t budget)
+{
+	size_t length = strlen(out);
+	while (length > 1 && out[length - 1] == '/')
+		length--;
+	while (length > 0 && out[length - 1] != '/')
+		length--;
+	*spill = (struct gw_spill){.budget = budget};
+	spill->folder = length ? gw_format("%.*s", (int)length, out) : gw_format(".");
+	return spill->folder ? GW_OK : GW_NO_MEMORY;
+}
+
+void gw_spill_close(struct gw_spill *spill)
+{
+	gw_free(spill->folder);
+	*spill = (struct gw_spill){0};
+}
 
 static int make_file(const char *folder)
 {
@@ -27,20 +53,14 @@ static int make_file(const char *folder)
 	return fd;
 }
 
-static void give_spilled(void *block)
-{
-	uint64_t *head = (uint64_t *)((char *)block - HEAD_BYTES);
-	munmap(head, *head);
-}
-
 static void *spill_file(struct gw_spill *spill, uint64_t bytes, gw_status *status)
 {
 	char text[GW_UNIT_TEXT_MAX];
-	uint64_t length = bytes + HEAD_BYTES;
+	uint64_t length = bytes + PAGE_BYTES;
 	int fd = make_file(spill->folder);
 	int error = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)length);
-	uint64_t *head = error ? MAP_FAILED : mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (!error && head == MAP_FAILED)
+	void *start = error ? MAP_FAILED : mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (!error && start == MAP_FAILED)
 		error = errno;
 	if (fd >= 0)
 		close(fd);
@@ -49,25 +69,42 @@ static void *spill_file(struct gw_spill *spill, uint64_t bytes, gw_status *statu
 					gw_text_bytes(text, (double)bytes));
 		return NULL;
 	}
-	*head = length;
-	spill->files++;
 	spill->file_bytes += bytes;
-	return (char *)head + HEAD_BYTES;
+	char *block = (char *)start + PAGE_BYTES;
+	((struct spill_head *)block)[-1] = (struct spill_head){.start = start, .bytes = length, .mapped = true};
+	return block;
 }
 
-void *gw_spill_take(struct gw_spill *spill, uint64_t bytes, void (**release)(void *block), gw_status *status)
+void *gw_spill_take(struct gw_spill *spill, uint64_t bytes, gw_status *status)
 {
-	if (spill->folder && bytes > SMALL_BYTES && bytes > spill->budget) {
-		*release = give_spilled;
+	if (*status != GW_OK)
+		return NULL;
+	bool counts = spill->folder && bytes > SMALL_BYTES;
+	if (counts && bytes > spill->budget)
 		return spill_file(spill, bytes, status);
+	void *start = bytes < SIZE_MAX / 2 ? gw_malloc(bytes + 2 * sizeof(struct spill_head)) : NULL;
+	if (!start) {
+		*status = gw_fail(GW_NO_MEMORY, "no memory for %llu bytes", (unsigned long long)bytes);
+		return NULL;
 	}
-	void *block = gw_malloc(bytes ? bytes : 1);
-	*release = gw_free;
+	if (bytes > SMALL_BYTES)
+		gw_memory_huge(start, bytes + 2 * sizeof(struct spill_head));
+	spill->budget -= counts ? bytes : 0;
+	uintptr_t at = ((uintptr_t)start + 2 * sizeof(struct spill_head) - 1) / 64 * 64;
+	((struct spill_head *)at)[-1] =
+		(struct spill_head){.spill = counts ? spill : NULL, .start = start, .bytes = bytes};
+	return (void *)at;
+}
+
+void gw_spill_give(void *block)
+{
 	if (!block)
-		*status = GW_NO_MEMORY;
-	else if (bytes > SMALL_BYTES) {
-		spill->budget -= spill->folder ? bytes : 0;
-		gw_memory_huge(block, bytes);
-	}
-	return block;
+		return;
+	const struct spill_head head = ((struct spill_head *)block)[-1];
+	if (head.spill)
+		head.spill->budget += head.bytes;
+	if (head.mapped)
+		munmap(head.start, head.bytes);
+	else
+		gw_free(head.start);
 }

@@ -93,7 +93,7 @@ gw_status gw_builder_stream_open(struct builder_turned *t, enum builder_stream_k
 static gw_status stream_rows(struct builder_turned *t, struct builder_stream *stream, const void *data)
 {
 	const uint64_t *by = t->type->edges.origin;
-	gw_status status = gw_runs_scatter(&t->runs, data, stream->bytes, by, &stream->release, &stream->scattered);
+	gw_status status = gw_runs_scatter(&t->runs, data, stream->bytes, by, &stream->scattered);
 	stream->rows = stream->scattered ? stream->scattered : data;
 	return status;
 }
@@ -167,8 +167,7 @@ gw_status gw_builder_streams_close(struct builder_turned *t, gw_status status)
 			status = gw_writer_end(stream->stream);
 		else
 			gw_writer_drop(stream->stream);
-		if (stream->scattered)
-			stream->release(stream->scattered);
+		gw_spill_give(stream->scattered);
 	}
 	gw_free(t->streams);
 	t->streams = NULL;

@@ -26,7 +26,6 @@ struct builder_stream {
 	uint64_t bytes;      /* of a row of `rows` */
 	const uint8_t *rows; /* of the input, or scattered to the runs */
 	void *scattered;     /* NULL: rows are those of the input */
-	void (*release)(void *memory);
 	const struct builder_item *item;
 };
 
