@@ -41,3 +41,8 @@ if { mkdir disk && mount -t tmpfs -o size=24m tmpfs disk; } 2>/dev/null; then
 else
 	note "this user cannot mount a small disk"
 fi
+
+# A part whose lists exceed the limit has the same bytes.
+"$GRAPHWIRE" partition graph --num-parts 2 --method random --out whole >/dev/null
+"$GRAPHWIRE" partition graph --num-parts 2 --method random --memory 2M --out little >/dev/null
+holds "the parts are the same with a limit of 2 MiB" diff -r whole little

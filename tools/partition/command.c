@@ -154,8 +154,10 @@ static const struct gw_option table[] = {
 	{"replace", NULL, "replace an existing graph; other files in its folder stay", 2, GW_OPTION_FLAG(A, replace)},
 	{"threads", "N", "default: all processors; the result does not depend on it", 2,
 	 GW_OPTION_NUMBER(A, plan.threads, 1, 256)},
-	{"memory", "SIZE", "memory that METIS may use, such as 20Gi (default: the free memory)", 2,
-	 GW_OPTION_NUMBER(A, plan.memory_max, 1, UINT64_MAX)},
+	{"memory", "SIZE",
+	 "memory that METIS may use, such as 20Gi (default: the free memory); lists of a part beyond half of it are in "
+	 "temporary files in the folder of FOLDER",
+	 2, GW_OPTION_NUMBER(A, plan.memory_max, 1, UINT64_MAX)},
 	{"json", NULL, "the report as one JSON object", 2, GW_OPTION_FLAG(A, json)},
 	{0},
 };

@@ -48,8 +48,10 @@ struct gw_plan {
 	const char *const *given;              /* [given_count]: the words of --assignment */
 	uint32_t given_count;
 	uint64_t seed;
-	unsigned threads;               /* 0: all processors */
-	uint64_t memory_max;            /* bytes that METIS may use; 0: the free memory */
+	unsigned threads; /* 0: all processors */
+	/* Bytes that METIS may use; 0: the free memory. Half of it is for the lists of a part; 0: 0.35 of the free
+	 * memory. What exceeds that is in temporary files. */
+	uint64_t memory_max;
 	struct gw_plan_weights weights; /* the caller frees them */
 	struct gw_time_plan times;      /* the same; zeroed: lists keep their order */
 };
