@@ -40,11 +40,11 @@ struct builder_turned {
 	struct gw_runs runs;
 	struct builder_stream *streams;
 	uint32_t stream_count;
-	/* Of the current run, by CSC position. */
+	/* The current run, by CSC position. */
 	struct gw_run run;
 	uint64_t *scratch;    /* sources; then input rows, unless order has them */
 	const uint64_t *rows; /* the input row of each position */
-	/* For the transpose, by CSC position of the type. */
+	/* The edges to be transposed, by CSC position of the type. */
 	uint64_t *out_src, *out_dst, *out_keys;
 };
 
