@@ -88,6 +88,13 @@ class Table:
     def allow_missing(self, names: Sequence[str]) -> None:
         """Ids of these columns may be missing; called before used()."""
 
+    def read_times(self, names: Sequence[str]) -> None:
+        """These columns are times, where the table does not say so; called before used()."""
+
+    def is_untyped(self, name: str) -> bool:
+        """Whether a column's type is a guess, because its values are written as texts."""
+        return self.has_texts
+
     def used(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
         """The types of Arrow of the columns that are used. ids: those that are ids. Raises ValueError if another column
         has the name of one of them."""
@@ -216,6 +223,12 @@ class _Files(Table):
     def _columns(self, path: Path) -> list[str]:
         """The columns in a file."""
         raise NotImplementedError
+
+    def read_times(self, names: Sequence[str]) -> None:
+        self._folders.read_times(names)
+
+    def is_untyped(self, name: str) -> bool:
+        return self.has_texts or name in self._folders.types
 
     def _in_files(self, columns: Iterable[str]) -> list[str]:
         return [name for name in columns if name not in self._folders.types]
