@@ -203,12 +203,13 @@ def test_wrong_rows_of_databases(tables, error, text, tmp_path):
 def test_tables_without_rows(tmp_path):
     """Their keys have any type, and their lists any length."""
     orders = {"text": ["x"], "number": [1], "row": pa.array([[1, 2]], pa.list_(pa.int64(), 2))}
-    users = {"id": pa.nulls(0), "row": pa.array([], pa.list_(pa.float32()))}
+    coded = pa.nulls(0, pa.dictionary(pa.uint32(), pa.string_view()))  # as polars has it
+    users = {"id": pa.nulls(0), "row": pa.array([], pa.list_(pa.float32())), "kind": coded}
     tables = {"users": graphwire.Table(users, "id"),
               "orders": graphwire.Table(orders, None, {"text": "users", "number": "users"})}
     with made(tmp_path, tables) as graph:
         assert [graph.num_edges(etype) for etype in graph.etypes] == [0] * 4
-        assert {feature.name for feature in graph.features} == {"orig_id", "row"}
+        assert {feature.name for feature in graph.features} == {"orig_id", "row", "kind"}
 
 
 def test_columns_whose_names_features_cannot_have(tmp_path, caplog):

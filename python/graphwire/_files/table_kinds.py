@@ -14,6 +14,7 @@ Errors: FileNotFoundError; ValueError and TypeError, which name the table or the
 
 from __future__ import annotations
 
+import datetime
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -136,7 +137,7 @@ class Table:
             any_rows = True
             yield where, batch
         if not any_rows:
-            arrays = [pa.array([], kind) for kind in types.values()]
+            arrays = [pa.nulls(0, kind) for kind in types.values()]  # pa.array() lacks some types
             yield self._at(self.what, 0), pa.RecordBatch.from_arrays(arrays, names=list(types))
 
     def _at(self, what: str, first: int) -> Where:
@@ -197,6 +198,8 @@ class _Pandas(Table):
             else:
                 piece = self._frame if objects else self._frame[:1]
                 found[name] = self._converted(piece, [name]).schema.field(name).type
+                if objects:
+                    _refuse_cut(found[name], self._frame[name], f"{self.what}: column {name}")
         return found
 
     def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
@@ -469,6 +472,12 @@ def _files(paths: Sequence[Path], what: str, words: Sequence[str]) -> Table:
     return _Csv(what, found, words, folders) if kinds == {"csv"} else _Parquet(what, found, folders)
 
 
+def _refuse_cut(kind: Any, values: Any, what: str) -> None:
+    """Raises TypeError for timestamps among objects that Arrow takes for dates, because it would cut them."""
+    if arrow().types.is_date32(kind) and any(isinstance(one, datetime.datetime) for one in values):
+        raise TypeError(f"{what}: dates, and timestamps among them: give all values one type")
+
+
 def _is_path(table: Any) -> bool:
     return isinstance(table, (str, os.PathLike))
 
@@ -499,6 +508,8 @@ def opened(table: Any, what: str, words: Sequence[str] = ()) -> Table:
         for name, values in table.items():
             with converting(f"{what}: column {name}"):
                 columns[name] = pa.table({name: _column(values)}).column(0)
+                if isinstance(values, (list, tuple)):
+                    _refuse_cut(columns[name].type, values, f"{what}: column {name}")
         with converting(what):
             table = pa.table(columns)
     if hasattr(table, "__arrow_c_array__") and not hasattr(table, "__arrow_c_stream__"):
