@@ -32,6 +32,8 @@ TYPES = {  # of keys, in memory and in Parquet
     "day": [pa.date32(), pa.timestamp("ms"), pa.timestamp("ns"), pa.timestamp("us", "Europe/Berlin")],
     "moment": [pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", "America/New_York")],
     "bool": [pa.bool_()]}
+NULLABLE = {pa.int8(): pd.Int8Dtype(), pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(),
+            pa.uint64(): pd.UInt64Dtype(), pa.bool_(): pd.BooleanDtype(), pa.string(): pd.StringDtype()}
 CSV_TYPES = {"int": pa.int64(), "big": pa.int64(), "text": pa.string(), "day": pa.date32(),
              "moment": pa.timestamp("us"), "bool": pa.bool_()}
 
@@ -154,13 +156,15 @@ class Database:
         return pa.table(arrays)
 
     def in_memory(self, name):
-        """A table of Arrow, whole or in pieces, of pandas or of polars."""
+        """A table of Arrow, whole or in pieces, of pandas with types of Arrow or of its own, or of polars."""
         made = self.arrow[name]
-        form = self.draw.choice(["arrow", "pieces", "pandas", "polars"])
+        form = self.draw.choice(["arrow", "pieces", "pandas", "nullable", "polars"])
         if form == "pieces":
             return pa.concat_tables([made[begin:begin + 2] for begin in range(0, max(made.num_rows, 1), 2)])
         if form == "pandas":
             return made.to_pandas(types_mapper=pd.ArrowDtype)
+        if form == "nullable":
+            return made.to_pandas(types_mapper=NULLABLE.get)
         return made if form == "arrow" else pl.from_arrow(made.select(made.column_names))
 
     # --- Descriptions. ---
