@@ -57,7 +57,7 @@ def _plain(value: Any, bools: bool) -> Any:
 def _plain_items(items: Sequence[Any], bools: bool) -> Sequence[Any]:
     """The items; a new list if one of them is neither a text nor a number."""
     kinds = set(map(type, items))
-    if all(issubclass(kind, (str, bytes, float)) or kind in (int, type(None)) for kind in kinds):
+    if all(issubclass(kind, (str, bytes, float, np.integer)) or kind in (int, type(None)) for kind in kinds):
         return items
     return [_plain(one, bools) for one in items]
 
