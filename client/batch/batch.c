@@ -281,7 +281,7 @@ gw_status gw_spec_check(struct gw_client *client, const struct gw_sample_spec *s
 		return gw_fail(GW_RANGE, "seed node type %u of %u", spec->ntype, meta->num_ntypes);
 	if (spec->hops < 1 || spec->hops > GW_HOPS_MAX)
 		return gw_fail(GW_RANGE, "%u hops: 1 to %d", spec->hops, GW_HOPS_MAX);
-	if (!spec->fanouts)
+	if (!spec->fanouts && meta->num_etypes)
 		return gw_fail(GW_INVALID, "the spec has no fanouts: [hops][edge types] of them");
 	if (spec->fetch_count > GW_FETCHES_MAX)
 		return gw_fail(GW_LIMIT, "%u fetches: at most %d", spec->fetch_count, GW_FETCHES_MAX);

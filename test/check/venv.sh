@@ -80,7 +80,8 @@ extras_ready() {
 
 # What reads tables, in a folder of its own.
 tables_ready() {
-	install_beside "$beside/tables" pyarrow polars polars-runtime-32 pandas python-dateutil six duckdb || {
+	install_beside "$beside/tables" pyarrow polars polars-runtime-32 pandas python-dateutil six duckdb \
+		jsonschema jsonschema-specifications referencing rpds-py attrs || {
 		tail -n 5 "$log"
 		not_ok "packages of tables could not be installed; all of pip's output: $log"
 		return 1
