@@ -321,7 +321,7 @@ static gw_status sample_submit(struct gw_client *client, const struct sample_cal
 	batch->ticket.finish = finish_batch;
 	batch->held_out = gw_held_out_share(call->spec->held_out);
 	if (gw_trace_is_on())
-		gw_batch_trace_begin(&batch->trace, &batch->ticket.job, 0, 0);
+		gw_batch_trace_begin(&batch->trace, &batch->ticket.job, 0, call->stream);
 	gw_engine_submit(batch->engine, gw_batch_job(batch), soon);
 	*ticket = &batch->ticket;
 	return GW_OK;

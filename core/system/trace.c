@@ -136,7 +136,7 @@ static void trace_take_ring(void)
 	if (atomic_load(&trace.state) == TRACE_WRITES)
 		ring_here = trace_find_ring();
 	if (ring_here) {
-		atomic_store(&ring_here->tid, (uint32_t)gettid());
+		atomic_store(&ring_here->tid, (uint32_t)syscall(SYS_gettid));
 		atomic_store(&ring_here->used, true);
 		pthread_setspecific(trace.thread_ends, &trace); /* any value: it calls trace_thread_ended */
 	}
@@ -330,7 +330,7 @@ void gw_trace_open(void)
 	}
 	pthread_mutex_unlock(&trace.lock);
 	if (status != GW_OK)
-		gw_log(GW_LOG_WARN, "GRAPHWIRE_TRACE: there is no trace: %s", gw_last_error());
+		gw_log(GW_LOG_WARN, "GRAPHWIRE_TRACE: no trace is written: %s", gw_last_error());
 }
 
 __attribute__((destructor)) static void trace_at_exit(void)

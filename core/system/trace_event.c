@@ -19,28 +19,40 @@ static const char *const trace_phases[] = {
 	[GW_TRACE_POINT] = "i", [GW_TRACE_FLOW_OUT] = "s", [GW_TRACE_FLOW_IN] = "f", [GW_TRACE_THREAD] = "M",
 };
 
-static char *trace_put_text(char *out, const char *text)
+static inline char *trace_put(char *out, const char *text, size_t bytes)
 {
-	return stpcpy(out, text);
-}
-
-static char *trace_put_number(char *out, uint64_t number)
-{
-	char digits[24], *at = digits + sizeof(digits);
-	do
-		*--at = (char)('0' + number % 10);
-	while (number /= 10);
-	size_t bytes = (size_t)(digits + sizeof(digits) - at);
-	memcpy(out, at, bytes);
+	memcpy(out, text, bytes);
 	return out + bytes;
 }
 
-static char *trace_put_member(char *out, const char *before, uint64_t number)
+static inline __attribute__((always_inline)) char *trace_put_text(char *out, const char *text)
+{
+	return trace_put(out, text, strlen(text)); /* a constant length, where the text is a literal */
+}
+
+/* Two digits for each division. */
+static char *trace_put_number(char *out, uint64_t number)
+{
+	static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+				    "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+				    "8081828384858687888990919293949596979899";
+	char digits[24], *at = digits + sizeof(digits);
+	for (; number >= 100; number /= 100) {
+		at -= 2;
+		memcpy(at, pairs + 2 * (number % 100), 2);
+	}
+	at -= 2;
+	memcpy(at, pairs + 2 * number, 2);
+	at += number < 10;
+	return trace_put(out, at, (size_t)(digits + sizeof(digits) - at));
+}
+
+static inline __attribute__((always_inline)) char *trace_put_member(char *out, const char *before, uint64_t number)
 {
 	return trace_put_number(trace_put_text(out, before), number);
 }
 
-static char *trace_put_time(char *out, const char *before, uint64_t ns)
+static inline char *trace_put_time(char *out, const char *before, uint64_t ns)
 {
 	out = trace_put_member(out, before, ns / 1000);
 	*out++ = '.';
@@ -50,7 +62,7 @@ static char *trace_put_time(char *out, const char *before, uint64_t ns)
 }
 
 /* The ids of all processes differ, so that their files can be joined. */
-static char *trace_put_id(char *out, uint32_t pid, uint64_t id)
+static inline char *trace_put_id(char *out, uint32_t pid, uint64_t id)
 {
 	static const char hex[] = "0123456789abcdef";
 	uint64_t whole = (uint64_t)pid << 40 | (id & ((1ull << 40) - 1));
@@ -61,7 +73,7 @@ static char *trace_put_id(char *out, uint32_t pid, uint64_t id)
 	return out;
 }
 
-static char *trace_put_name(char *out, const struct gw_trace_event *event)
+static inline char *trace_put_name(char *out, const struct gw_trace_event *event)
 {
 	if (!event->form)
 		return gw_log_line_escape(out, event->name);
@@ -75,7 +87,7 @@ static char *trace_put_name(char *out, const struct gw_trace_event *event)
 	return out;
 }
 
-static char *trace_put_arguments(char *out, const struct gw_trace_event *event)
+static inline char *trace_put_arguments(char *out, const struct gw_trace_event *event)
 {
 	const char *before = "";
 	out = trace_put_text(out, ",\"args\":{");
@@ -93,7 +105,7 @@ static char *trace_put_arguments(char *out, const struct gw_trace_event *event)
 	return trace_put_text(out, "}");
 }
 
-static char *trace_put_head(char *out, const char *phase, uint32_t pid, uint32_t tid)
+static inline char *trace_put_head(char *out, const char *phase, uint32_t pid, uint32_t tid)
 {
 	out = trace_put_text(trace_put_text(trace_put_text(out, "{\"ph\":\""), phase), "\"");
 	return trace_put_member(trace_put_member(out, ",\"pid\":", pid), ",\"tid\":", tid);
@@ -129,7 +141,7 @@ size_t gw_trace_event_text(char out[GW_TRACE_TEXT_BYTES], const struct gw_trace_
 	return (size_t)(trace_put_text(end, "}") - out);
 }
 
-static char *trace_put_short(char *out, const char *name)
+static inline char *trace_put_short(char *out, const char *name)
 {
 	char cut[NAME_BYTES / 6];
 	snprintf(cut, sizeof(cut), "%s", name);

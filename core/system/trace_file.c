@@ -74,18 +74,24 @@ gw_status gw_trace_file_open(struct gw_trace_file *file, const char *pattern)
 	return status;
 }
 
+/* Each page that is written whole ends with a whole event. Fails with errno. */
+static gw_status trace_file_cut(struct gw_trace_file *file, size_t written)
+{
+	gw_status status = gw_fail_errno(GW_IO, errno, "%s", file->path);
+	uint64_t end = (file->written + written) / GW_TRACE_PAGE * GW_TRACE_PAGE;
+	if (ftruncate(file->fd, (off_t)(end > file->written ? end : file->written)) != 0)
+		return gw_context(status, "its last event is cut");
+	return status;
+}
+
 gw_status gw_trace_file_flush(struct gw_trace_file *file)
 {
 	for (size_t at = 0; at < file->used;) {
 		ssize_t n = write(file->fd, file->buffer + at, file->used - at);
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0) {
-			gw_status status = gw_fail_errno(GW_IO, errno, "%s", file->path);
-			if (ftruncate(file->fd, (off_t)file->written) != 0)
-				return gw_context(status, "cannot cut the trace");
-			return status;
-		}
+		if (n < 0)
+			return trace_file_cut(file, at);
 		at += (size_t)n;
 	}
 	file->written += file->used;

@@ -25,7 +25,7 @@ extern "C" {
 
 #define GW_TRACE_NAME_MAX 80 /* bytes of a span's name; the rest of a longer one is cut */
 
-/* Begins a span in the calling thread. Returns the time in nanoseconds, for gw_trace_end; 0: there is no trace. */
+/* Begins a span in the calling thread. Returns the time in nanoseconds, for gw_trace_end; 0: no trace is written. */
 GW_API uint64_t gw_trace_begin(void);
 
 /* Ends the span that began then, and adds it to the trace; `began` 0: does nothing. Call it in the thread of
