@@ -32,8 +32,8 @@ GW_API uint64_t gw_trace_begin(void);
  * gw_trace_begin. The spans of a thread must nest, as calls do. name: usually UTF-8; the library copies it. */
 GW_API void gw_trace_end(uint64_t began, const char *name);
 
-/* Writes to the file what was added until now. It is written at the latest a second later anyway, and when the process
- * ends by exit() or by return from main(); call this before _exit(). Waits at most one second. */
+/* Writes to the file what was added until now, and waits for that, at most one second. The library does so ten times a
+ * second, and when the process ends by exit() or by return from main(). Call this function before _exit(). */
 GW_API void gw_trace_flush(void);
 
 #ifdef __cplusplus

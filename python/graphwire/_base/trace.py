@@ -34,7 +34,8 @@ class trace:
     def __init__(self, name: str):
         if not isinstance(name, str):
             raise TypeError(f"name is a str, not {type(name).__name__}")
-        self._name, self._began = name.encode(errors="replace").replace(b"\0", b"?"), []
+        self._name = name.encode(errors="replace").replace(b"\0", b"?")
+        self._began: list[int] = []  # the object may be entered again within its own block
 
     def __enter__(self) -> trace:
         self._began.append(lib.gw_trace_begin())
