@@ -44,7 +44,8 @@ enum gw_batch_span {
 	GW_SPAN_WAIT
 };
 
-/* Of the batch's work in a thread, and of a caller's wait. first: the hop, or the epoch; second: the step. */
+/* Spans are the work on a batch in a thread, and the wait of a caller. first: the hop, or the epoch; second: the step.
+ */
 extern const struct gw_trace_form gw_batch_spans[];
 
 #endif

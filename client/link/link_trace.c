@@ -1,5 +1,5 @@
 /* Events of a link in the trace: see link_trace.h. A read or request names the batch and the hop that it belongs to, as
- * its job tells (struct gw_job). */
+ * its job names them (struct gw_job). */
 #include "client/link/link_trace.h"
 
 #include "client/state/client.h"

@@ -342,6 +342,7 @@ __attribute__((destructor)) static void trace_at_exit(void)
 	atomic_store(&trace.ends, true);
 	trace_wake_writer();
 	pthread_timedjoin_np(trace.writer, NULL, &until);
+	pthread_key_delete(trace.thread_ends); /* the library may be unloaded before its callers' threads end */
 }
 
 /* ---- what a program calls ---- */

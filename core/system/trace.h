@@ -2,7 +2,7 @@
  *
  *   gw_trace_put -> the ring of the calling thread -> [every 100 ms, or half full] the writer -> gw_trace_file
  *
- * No caller waits: an event that finds no room is dropped, and the file tells the number. Off: an event costs one load
+ * No caller waits: an event that finds no room is dropped, and the file has the number. Off: an event costs one load
  * and one branch, which predicts well.
  */
 #ifndef GW_SYSTEM_TRACE_H

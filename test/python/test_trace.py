@@ -178,7 +178,7 @@ def test_the_server_that_a_batch_waits_for(parts, own_servers, tmp_path):
     events = events_of(file)
     late = requests(events, 1, begin, end)
     assert late and not requests(events, 0, begin, end)
-    assert [event for event in spans(events, "next batch") if event["ts"] <= begin and event["ts"] + event["dur"] >= end]
+    assert [span for span in spans(events, "next batch") if span["ts"] <= begin and span["ts"] + span["dur"] >= end]
     waited = {event["args"]["step"] for event in spans(events, "wait")
               if begin <= event["ts"] and event["ts"] + event["dur"] <= end}
     assert waited == {min(begin["args"]["step"] for begin in late)}
