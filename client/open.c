@@ -30,6 +30,7 @@
 #include "core/system/limits.h"
 #include "core/system/parallel.h"
 #include "core/system/stdio.h"
+#include "core/system/trace.h"
 
 #define ENGINES_MAX     64
 #define SPIN_US_MAX     1000000u
@@ -243,6 +244,7 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 		return status;
 	}
 	gw_client_note_process(client);
+	gw_trace_open();
 	pthread_mutex_init(&client->batches_lock, NULL);
 	pthread_mutex_init(&client->lookups_lock, NULL);
 	status = open_any(client, options);

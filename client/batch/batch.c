@@ -95,6 +95,8 @@ static void discard_cancel(struct gw_job *job)
 
 void gw_batch_discard(struct gw_batch *batch)
 {
+	if (batch->trace.id)
+		gw_batch_trace_end(&batch->trace, &batch->ticket.job, false);
 	struct discard discard = {.job = {.start = discard_start, .cancel = discard_cancel}, .batch = batch};
 	gw_engine_submit(batch->engine, &discard.job, true);
 	gw_job_wait(&discard.job, GW_NO_DEADLINE);
@@ -117,6 +119,8 @@ gw_status gw_batch_acquire(struct gw_engine *engine, struct gw_batch **out)
 void gw_batch_release(struct gw_batch *batch)
 {
 	struct gw_client *client = batch->engine->client;
+	if (batch->trace.id)
+		gw_batch_trace_end(&batch->trace, &batch->ticket.job, false);
 	pthread_mutex_lock(&client->batches_lock);
 	batch->next_unused = client->unused[batch->engine->number];
 	client->unused[batch->engine->number] = batch;

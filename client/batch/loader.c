@@ -127,6 +127,8 @@ static void fill_slot(struct gw_loader *loader, uint64_t number)
 	batch->number = number;
 	batch->ticket.finish = finish_nothing;
 	loader->slots[slot] = batch;
+	if (gw_trace_is_on())
+		gw_batch_trace_begin(&batch->trace, &batch->ticket.job, number / loader->steps, number % loader->steps);
 	gw_engine_submit(engine, gw_batch_job(batch), false);
 }
 
@@ -433,7 +435,13 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 	struct gw_batch *batch = loader->slots[slot];
 	status = loader->slot_status[slot];
 	if (batch) {
-		if (!gw_job_wait(&batch->ticket.job, gw_deadline_ns(timeout_ms)))
+		uint64_t began = gw_trace_span_begin();
+		bool ended = gw_job_wait(&batch->ticket.job, gw_deadline_ns(timeout_ms));
+		if (ended && batch->trace.id && batch->ticket.job.status == GW_OK)
+			gw_batch_trace_end(&batch->trace, &batch->ticket.job, true);
+		gw_trace_span_end(&gw_batch_spans[GW_SPAN_WAIT], began, loader->next / loader->steps,
+				  loader->next % loader->steps);
+		if (!ended)
 			return gw_fail(GW_AGAIN, "the batch is not ready within %lld ms: call again",
 				       (long long)timeout_ms);
 		status = batch->ticket.job.status;

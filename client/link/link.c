@@ -5,6 +5,7 @@
 
 #include "client/link/away.h"
 #include "client/link/catalog.h"
+#include "client/link/link_trace.h"
 #include "client/link/upgrade.h"
 #include "core/errors/log.h"
 #include "core/memory/alloc.h"
@@ -58,6 +59,8 @@ void gw_link_close(struct gw_link *link)
 /* `reason` may be memory of the endpoint. */
 static void link_failed(struct gw_link *link, gw_status status, const char *reason)
 {
+	if (link->traced)
+		gw_link_trace_connected(link, false);
 	gw_link_note_failure(link, status, reason);
 	gw_link_close(link);
 	gw_link_wait_or_give_up(link, status);
@@ -73,6 +76,7 @@ void gw_link_open(struct gw_link *link)
 	link->state = GW_LINK_CONNECTING;
 	link->attempts++;
 	link->connection++;
+	link->traced = gw_trace_is_on() ? gw_link_trace_connect(link) : 0;
 	gw_status status = gw_link_connect_options(link, gw_deadline_ns(link->engine->client->timeout_ms), &options);
 	if (status == GW_OK)
 		status = gw_endpoint_connect(link->engine->group, &options, &link->connected, &link->endpoint);
@@ -83,6 +87,8 @@ void gw_link_open(struct gw_link *link)
 
 static void link_ready(struct gw_link *link)
 {
+	if (link->traced)
+		gw_link_trace_connected(link, true);
 	gw_link_log_recovered(link);
 	link->state = GW_LINK_OPEN;
 	link->ever_open = true;
@@ -281,7 +287,7 @@ static void end_op(struct gw_link *link, struct gw_link_op *op, gw_status status
 	if (op->queued)
 		gw_link_dequeue(link, op);
 	gw_fail_text(status, text);
-	op->done(op, status, NULL);
+	gw_link_op_end(op, status, NULL);
 }
 
 /* With this thread's error text, preceded by the server's name. */
@@ -318,6 +324,8 @@ static void link_pump(struct gw_link *link)
 static void link_lose(struct gw_link *link, gw_status status, const char *reason)
 {
 	const struct gw_scheme *scheme = link_scheme(link);
+	if (gw_trace_is_on())
+		gw_link_trace_lost(link);
 	if (scheme->rank > GW_RANK_FIRST && !scheme->local)
 		gw_upgrade_lost(&link->upgrade, scheme, gw_now_ns());
 	link_failed(link, status, reason);
@@ -401,6 +409,7 @@ void gw_link_post(struct gw_link *link, struct gw_link_op *op)
 	op->open = false;
 	op->cancelled = false;
 	op->away = false;
+	op->traced = gw_trace_is_on() ? gw_link_trace_op(op) : 0;
 	/* No op has waited until now. So this read gets a full budget and a short retry pause, however long the server
 	 * was away before. */
 	if (!link->head && link->away_ns) {
@@ -497,7 +506,7 @@ static void read_completed(struct gw_event *event, const struct gw_completion *c
 	link->backoff_ns = 0;
 	if (op->queued)
 		gw_link_dequeue(link, op);
-	op->done(op, status, op->form == GW_LINK_REQUEST || status != GW_OK ? completion : NULL);
+	gw_link_op_end(op, status, op->form == GW_LINK_REQUEST || status != GW_OK ? completion : NULL);
 }
 
 void gw_link_cancel(struct gw_link_op *op)

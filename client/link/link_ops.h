@@ -41,7 +41,8 @@ struct gw_link_op {
 	uint64_t connection;      /* the value of link->connection when the op was opened */
 	struct gw_region dynamic; /* the region when the first reads of the op were posted */
 	bool queued, cancelled, open;
-	bool away; /* the job's clock is stopped for this op */
+	bool away;       /* the job's clock is stopped for this op */
+	uint64_t traced; /* its number in the trace, or 0 */
 };
 
 /* See upgrade.h. */
@@ -108,6 +109,7 @@ struct gw_link {
 	uint64_t retry_ns, backoff_ns;
 	uint32_t attempts;         /* attempts to connect since the link was last open */
 	uint8_t key[GW_KEY_BYTES]; /* found in the runtime folder */
+	uint64_t traced;           /* the number of the attempt to connect in the trace, or 0 */
 	gw_status failure;         /* why the link is not open */
 	char reason[GW_ERROR_TEXT_MAX];
 };

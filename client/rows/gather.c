@@ -27,6 +27,7 @@
 #include "core/memory/alloc.h"
 #include "core/numbers/sort.h"
 #include "core/system/clock.h"
+#include "core/system/trace.h"
 
 #define SPAN_BYTES_MAX GW_ROW_BYTES_MAX
 #define FIRST_PIECE    2048u      /* rows */
@@ -434,7 +435,10 @@ static gw_status gather_step(struct gw_gather_op *op)
 static void gather_go_on(struct gw_job_slice *slice)
 {
 	struct gw_gather_op *op = (struct gw_gather_op *)((char *)slice - offsetof(struct gw_gather_op, slice));
+	static const struct gw_trace_form form = {"gather", "batch", {"rows"}, NULL};
+	uint64_t began = gw_trace_span_begin();
 	gw_status status = op->reads.status == GW_OK ? gather_step(op) : op->reads.status;
+	gw_trace_span_end(&form, began, op->n, 0);
 	if (status == GW_AGAIN)
 		gw_engine_continue(op->engine, slice);
 	else

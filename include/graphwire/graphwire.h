@@ -44,6 +44,7 @@
 #include <graphwire/log.h>
 #include <graphwire/split.h>
 #include <graphwire/tensors.h>
+#include <graphwire/trace.h>
 #include <graphwire/triples.h>
 #include <graphwire/types.h>
 

@@ -24,6 +24,7 @@ from graphwire._base.native import (
     lib,
     text,
 )
+from graphwire._base.trace import trace
 from graphwire._files.database import Database, from_database
 from graphwire._files.descriptions import ForeignKey, Table
 from graphwire._files.partition import partition_graph
@@ -77,6 +78,7 @@ __all__ = [
     "pyg",
     "sample",
     "save",
+    "trace",
 ]
 
 # Batch.to_pyg needs graphwire.pyg, which imports _train/batch.py: the import happens at the first call.

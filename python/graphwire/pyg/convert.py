@@ -17,6 +17,7 @@ from torch_geometric.data import Data, HeteroData
 
 from graphwire._base.keywords import keywords
 from graphwire._base.scratch import Scratch
+from graphwire._base.trace import traced
 from graphwire._files.partition import partition_graph
 from graphwire._graph.graph import Graph
 from graphwire._graph.graph import open as open_graph
@@ -27,6 +28,7 @@ from graphwire.pyg.subgraph import Drawn, Subgraph, triple
 
 
 @keywords
+@traced("to_pyg")
 def to_pyg(batch: Batch, attributes: Attributes | None = None) -> Union[Data, HeteroData]:
     """Converts a mini-batch. Batch.to_pyg documents the arguments, the result and the errors."""
     drawn = Drawn.of(batch)
