@@ -205,7 +205,8 @@ void gw_client_note_process(struct gw_client *client);
 bool gw_client_is_inherited(const struct gw_client *client);
 gw_status gw_client_check(const struct gw_client *client);
 
-/* The engine for the next call that is not bound to an engine. */
+/* The engine for the next call that is not bound to an engine: in turn, and preferably one that no thread runs, so that
+ * the caller runs it. */
 struct gw_engine *gw_client_engine(struct gw_client *client);
 
 /* Fails with GW_RANGE: the id at this position of the caller's list is not below `count`. what: "id", or the kind of
