@@ -129,7 +129,7 @@ void gw_batch_release(struct gw_batch *batch)
 
 void gw_batches_free(struct gw_client *client)
 {
-	for (uint32_t i = 0; client->unused && i < client->engine_count; i++) {
+	for (uint32_t i = 0; client->unused && i <= client->engine_count; i++) {
 		while (client->unused[i]) {
 			struct gw_batch *batch = client->unused[i];
 			client->unused[i] = batch->next_unused;

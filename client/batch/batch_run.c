@@ -304,7 +304,7 @@ static gw_status sample_submit(struct gw_client *client, const struct sample_cal
 		status = check_call(client, call, &n);
 	struct gw_batch *batch = NULL;
 	if (status == GW_OK)
-		status = gw_batch_acquire(gw_client_engine(client), &batch);
+		status = gw_batch_acquire(gw_engine_for_call(client, n <= GW_SHORT_SEEDS), &batch);
 	if (status != GW_OK)
 		return status;
 	status = batch_take_call(batch, call, n);

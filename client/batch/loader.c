@@ -374,6 +374,7 @@ gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_option
 	if (!loader)
 		return GW_NO_MEMORY;
 	loader->client = client;
+	atomic_fetch_add(&client->loaders, 1);
 	status = loader_take_options(loader, options);
 	if (status == GW_OK) {
 		loader->slots = gw_calloc(loader->depth, sizeof(struct gw_batch *));
@@ -499,6 +500,7 @@ void gw_loader_close(struct gw_loader *loader)
 		gw_job_wait(&loader->slots[i]->ticket.job, GW_NO_DEADLINE);
 		gw_batch_discard(loader->slots[i]);
 	}
+	atomic_fetch_sub(&loader->client->loaders, 1);
 	gw_held_out_close(loader->spec.held_out);
 	gw_vec_free(&loader->fanouts);
 	gw_vec_free(&loader->fetches);

@@ -202,6 +202,23 @@ void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon)
 		wake_thread(engine, WAKEUPS_ONE);
 }
 
+struct gw_engine *gw_engine_for_call(struct gw_client *client, bool is_short)
+{
+	struct gw_engine *engine = &client->engines[client->engine_count];
+	struct gw_error_kept kept;
+	if (!is_short || atomic_load(&client->loaders) == 0)
+		return gw_client_engine(client);
+	if (atomic_load(&client->short_runs))
+		return engine;
+	gw_error_keep(&kept);
+	pthread_mutex_lock(&client->short_lock);
+	if (!engine->has_thread && gw_engine_start_thread(engine) == GW_OK)
+		atomic_store(&client->short_runs, true);
+	pthread_mutex_unlock(&client->short_lock);
+	gw_error_restore(&kept);
+	return atomic_load(&client->short_runs) ? engine : gw_client_engine(client);
+}
+
 static bool has_ended(struct gw_job *job)
 {
 	return atomic_load(&job->ended) == GW_JOB_ENDED;
