@@ -20,7 +20,7 @@ struct gw_service_counts { /* updated in relaxed order, since no decision depend
 
 /* The reads of one connection. Only the thread that serves the connection writes these counters, so no two threads
  * write to one cache line. gw_service_reads_sum adds up the counters of all connections. Zero before
- * gw_service_reads_begin. transport/service/service_reads.c */
+ * gw_service_reads_begin. transport/service/service_peers.c */
 struct gw_service_reads {
 	_Atomic uint64_t reads, ranges, bytes;
 	bool begun;                                /* written by the same thread */
