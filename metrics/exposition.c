@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define USUAL_BYTES (32u << 10)
+
 const char *const gw_exposition_types[] = {"text/plain; version=0.0.4; charset=utf-8",
 					   "application/openmetrics-text; version=1.0.0; charset=utf-8"};
 
@@ -11,7 +13,7 @@ const char *const gw_exposition_types[] = {"text/plain; version=0.0.4; charset=u
 
 static void expose_bytes(struct gw_exposition *e, const char *bytes, size_t count)
 {
-	if (e->status == GW_OK)
+	if (e->status == GW_OK && e->bytes + count > e->text.capacity)
 		e->status = gw_vec_reserve(&e->text, e->bytes + count);
 	if (e->status != GW_OK)
 		return;
@@ -147,17 +149,18 @@ static void expose_name(struct gw_exposition *e, const char *metric, const char 
 static void expose_histogram(struct gw_exposition *e, const struct gw_figure *figure, const struct gw_latency *latency,
 			     const char *labels)
 {
+	char name[2 * GW_EXPOSITION_LABELS_MAX];
+	const bool some = labels && *labels;
 	uint64_t count = 0;
+	size_t name_bytes = (size_t)snprintf(name, sizeof(name), "%s_bucket{%s%sle=\"", figure->metric,
+					     some ? labels : "", some ? "," : "");
 	for (uint32_t i = 0; i < GW_LATENCY_BUCKETS; i++) {
 		count += latency->buckets[i];
-		expose_text(e, figure->metric);
-		expose_text(e, "_bucket{");
-		expose_text(e, labels ? labels : "");
-		expose_text(e, labels && *labels ? ",le=\"" : "le=\"");
+		expose_bytes(e, name, name_bytes);
 		if (i + 1 < GW_LATENCY_BUCKETS)
 			expose_ns(e, gw_latency_bound_ns(i));
 		else
-			expose_text(e, "+Inf");
+			expose_bytes(e, "+Inf", 4);
 		expose_text(e, "\"} ");
 		expose_number(e, count);
 		expose_text(e, "\n");
@@ -230,6 +233,7 @@ void gw_exposition_figures(struct gw_exposition *e, const struct gw_figure *tabl
 void gw_exposition_begin(struct gw_exposition *exposition, enum gw_exposition_format format)
 {
 	*exposition = (struct gw_exposition){.format = format};
+	exposition->status = gw_vec_reserve(&exposition->text, USUAL_BYTES);
 }
 
 gw_status gw_exposition_end(struct gw_exposition *e)

@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include "core/system/clock.h"
+#include "server/call_figures.h"
 
 struct figure_values {
 	const char *version, *graph, *graph_id, *address, *transports, *name, *pages, *load_driver, *metrics;
 	uint64_t part, parts, pid, ready, threads, bytes, connections_max, tensor_bytes, tensor_bytes_max;
 	double uptime_s, load_s;
 	struct gw_service_counters service;
+	struct gw_tensor_totals rows;
 	/* the texts that no other object holds */
 	char metrics_text[GW_ADDRESS_MAX], graph_id_text[17], address_text[GW_ADDRESS_MAX],
 		transports_text[GW_SERVER_TRANSPORTS_MAX];
@@ -63,24 +65,35 @@ const struct gw_figure gw_figures[] = {
 	 NULL, 0, 0, "graphwire_connections_unproven", NULL},
 	{"dropped", "pending clients closed for newer ones, and clients that did not read replies", GW_FIGURE_COUNT,
 	 GW_FIGURE_COUNTER, AT(service.dropped), NULL, 0, 0, "graphwire_connections_dropped", NULL},
-	{"reads", "read requests", GW_FIGURE_COUNT, GW_FIGURE_COUNTER, AT(service.reads), NULL, 0, 0, "graphwire_reads",
-	 NULL},
+	{"reads", "read requests", GW_FIGURE_COUNT, GW_FIGURE_COUNTER, AT(service.reads), NULL, 0, 0, NULL, NULL},
 	{"read_ranges", "ranges of memory read", GW_FIGURE_COUNT, GW_FIGURE_COUNTER, AT(service.read_ranges), "ranges",
 	 9, GW_FIGURE_IN_STAT, "graphwire_read_ranges", NULL},
 	{"read_bytes", "bytes sent for them", GW_FIGURE_BYTES, GW_FIGURE_COUNTER, AT(service.read_bytes), "sent", 10,
-	 GW_FIGURE_IN_STAT, "graphwire_read_bytes", NULL},
+	 GW_FIGURE_IN_STAT, NULL, NULL},
 	{"requests", "requests", GW_FIGURE_COUNT, GW_FIGURE_COUNTER, AT(service.requests), "requests", 9,
-	 GW_FIGURE_IN_STAT, "graphwire_requests", NULL},
+	 GW_FIGURE_IN_STAT, NULL, NULL},
 	{"errors", "requests that failed", GW_FIGURE_NUMBER, GW_FIGURE_COUNTER, AT(service.errors), "errors", 7,
-	 GW_FIGURE_IN_BOTH, "graphwire_errors", NULL},
+	 GW_FIGURE_IN_BOTH, NULL, NULL},
 	{"deferred", "slices after the first of long requests", GW_FIGURE_COUNT, GW_FIGURE_COUNTER,
-	 AT(service.deferred), NULL, 0, 0, "graphwire_deferred", NULL},
+	 AT(service.deferred), NULL, 0, 0, NULL, NULL},
 	{"reply_bytes", "memory of long replies", GW_FIGURE_BYTES, GW_FIGURE_GAUGE, AT(service.reply_bytes), NULL, 0, 0,
 	 "graphwire_reply_memory_bytes", NULL},
 	{"tensor_bytes", "memory of tensors", GW_FIGURE_BYTES, GW_FIGURE_GAUGE, AT(tensor_bytes), NULL, 0, 0,
 	 "graphwire_tensor_bytes", NULL},
 	{"tensor_bytes_max", "memory that tensors may take; 0: no limit", GW_FIGURE_BYTES, GW_FIGURE_GAUGE,
 	 AT(tensor_bytes_max), NULL, 0, 0, "graphwire_tensor_limit_bytes", NULL},
+	{"replays", "repeated requests that were not applied again", GW_FIGURE_COUNT, GW_FIGURE_COUNTER,
+	 AT(service.replays), NULL, 0, 0, "graphwire_replays", NULL},
+	{"rows_written", "rows of tensors that clients wrote", GW_FIGURE_COUNT, GW_FIGURE_COUNTER, AT(rows.written),
+	 NULL, 0, 0, "graphwire_tensor_rows_written", NULL},
+	{"rows_pushed", "rows of tensors that clients pushed gradients for", GW_FIGURE_COUNT, GW_FIGURE_COUNTER,
+	 AT(rows.pushed), NULL, 0, 0, "graphwire_tensor_rows_pushed", NULL},
+	{"rows_pulled", "rows of tensors that clients requested", GW_FIGURE_COUNT, GW_FIGURE_COUNTER, AT(rows.pulled),
+	 NULL, 0, 0, "graphwire_tensor_rows_pulled", NULL},
+	{"rows_read", "rows of tensors that clients read without a request, as far as they have reported them",
+	 GW_FIGURE_COUNT, GW_FIGURE_COUNTER, AT(rows.read), NULL, 0, 0, "graphwire_tensor_rows_read", NULL},
+	{"rows_torn", "rows of tensors that clients requested because each read was torn", GW_FIGURE_COUNT,
+	 GW_FIGURE_COUNTER, AT(rows.torn), NULL, 0, 0, "graphwire_tensor_rows_torn", NULL},
 	{"metrics", "where the server answers scrapers; empty: nowhere", GW_FIGURE_NUMBER, GW_FIGURE_TEXT, AT(metrics),
 	 NULL, 0, 0, NULL, NULL},
 	{"ready", "1 if the part is served, 0 while it loads and while the server ends", GW_FIGURE_NUMBER,
@@ -104,6 +117,7 @@ static void read_served(const struct gw_server *server, struct figure_values *ou
 	out->tensor_bytes = gw_tensor_table_bytes(server->tensors);
 	gw_server_transports(server, out->transports_text);
 	gw_service_counters(server->service, &out->service);
+	gw_tensor_table_totals(server->tensors, &out->rows);
 }
 
 /* The texts are valid as long as `out` and the server. */
@@ -147,4 +161,6 @@ void gw_server_expose(const struct gw_server *server, struct gw_exposition *out)
 	struct figure_values values;
 	read_figures(server, &values);
 	gw_exposition_figures(out, gw_figures, &values, sizeof(values), NULL, 1);
+	if (atomic_load(&server->serving))
+		gw_call_figures_expose(server->service, out);
 }

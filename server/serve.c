@@ -436,6 +436,7 @@ static gw_status start_steps(struct gw_server *server)
 		status = server_publish(server);
 	if (status == GW_OK)
 		status = listen_all(server);
+	atomic_store(&server->serving, status == GW_OK);
 	if (status == GW_OK)
 		status = start_threads(server);
 	return status;
@@ -463,7 +464,6 @@ gw_status gw_server_start(const struct gw_server_options *options, struct gw_ser
 		gw_server_end(server, 0);
 		return status;
 	}
-	atomic_store(&server->serving, true);
 	*out = server;
 	return GW_OK;
 }

@@ -15,6 +15,7 @@ void gw_service_dynamic_end(struct gw_service *service); /* call it after the li
 
 /* --- service_peers.c --- */
 /* Adds the reads of all connections, ended ones included, to the counters. */
-void gw_service_reads_sum(struct gw_service *service, struct gw_service_counters *out);
+void gw_service_peers_sum(struct gw_service *service, struct gw_service_counters *out,
+			  struct gw_service_calls reads[GW_SERVICE_SCHEMES]);
 
 #endif
