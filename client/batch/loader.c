@@ -34,6 +34,7 @@ struct gw_loader {
 	bool shuffle;
 	uint64_t first;          /* number of the first batch: epoch * steps + step */
 	uint64_t next;           /* number of the batch that gw_loader_next returns next */
+	uint64_t waited_ns;      /* for that batch, in calls that returned GW_AGAIN */
 	uint64_t ended_epoch;    /* GW_END was returned for all epochs below this one */
 	struct gw_batch **slots; /* [depth]: submitted batches */
 	gw_status *slot_status;  /* [depth]: why a slot is empty */
@@ -415,6 +416,14 @@ static void sample_again(struct gw_loader *loader)
 	}
 }
 
+static bool loader_wait(struct gw_loader *loader, struct gw_batch *batch, int64_t timeout_ms)
+{
+	const uint64_t begin = gw_now_ns();
+	bool ended = gw_job_wait(&batch->ticket.job, gw_deadline_ns(timeout_ms));
+	loader->waited_ns += gw_now_ns() - begin;
+	return ended;
+}
+
 gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, int64_t timeout_ms)
 {
 	*out = NULL;
@@ -433,7 +442,7 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 	struct gw_batch *batch = loader->slots[slot];
 	status = loader->slot_status[slot];
 	if (batch) {
-		if (!gw_job_wait(&batch->ticket.job, gw_deadline_ns(timeout_ms)))
+		if (!loader_wait(loader, batch, timeout_ms))
 			return gw_fail(GW_AGAIN, "the batch is not ready within %lld ms: call again",
 				       (long long)timeout_ms);
 		status = batch->ticket.job.status;
@@ -457,6 +466,8 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 		}
 		return gw_fail_text(status, text);
 	}
+	gw_latency_count(&loader->client->batch_waits, loader->waited_ns);
+	loader->waited_ns = 0;
 	fill_slot(loader, loader->next++ + loader->depth);
 	return GW_OK;
 }

@@ -89,7 +89,7 @@ tables_ready() {
 
 # What parses metrics as scrapers do, in a folder of its own.
 scrapers_ready() {
-	install_beside "$beside/scrapers" prometheus_client==0.26.0 || {
+	install_beside "$beside/scrapers" prometheus_client==0.26.0 pyyaml==6.0.4 || {
 		tail -n 5 "$log"
 		not_ok "the parser of metrics could not be installed; all of pip's output: $log"
 		return 1
