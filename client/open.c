@@ -14,6 +14,7 @@
 #include "client/link/away.h"
 #include "client/link/catalog.h"
 #include "client/link/link.h"
+#include "client/metrics.h"
 #include "client/queries/neighbours.h"
 #include "client/rows/buffer.h"
 #include "client/rows/gather_call.h"
@@ -47,6 +48,8 @@ static gw_status parse_servers(struct gw_client *client, const struct gw_client_
 		struct gw_remote *server = &client->servers[i];
 		server->client = client;
 		gw_status status = gw_address_parse(options->servers[i], &server->address);
+		if (status == GW_OK)
+			gw_address_text(&server->address, server->text);
 		if (status == GW_OK && options->key_file)
 			status = gw_key_read(options->key_file, server->key, &server->key_bytes);
 		if (status != GW_OK)
@@ -255,6 +258,7 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 		gw_client_close(client);
 		return status;
 	}
+	gw_client_metrics_begin(client);
 	*out = client;
 	return GW_OK;
 }
@@ -266,6 +270,7 @@ void gw_client_close(struct gw_client *client)
 	if (!client || gw_client_is_inherited(client))
 		return;
 	gw_error_keep(&kept);
+	gw_client_metrics_end(client);
 	gw_tensor_leases_destroy(client->leases);
 	for (uint32_t i = 0; client->engines && i <= client->engine_count; i++)
 		gw_engine_stop_thread(&client->engines[i]);

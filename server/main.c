@@ -14,6 +14,7 @@
 #include "core/errors/options.h"
 #include "core/errors/status.h"
 #include "core/system/clock.h"
+#include "metrics/exporter.h"
 #include "server/notify.h"
 #include "server/server.h"
 
@@ -62,6 +63,13 @@ static gw_status take_listen(void *input, char *text)
 	if (status == GW_OK && gw_scheme_find(address->scheme)->rank != GW_RANK_FIRST)
 		return gw_fail(GW_UNSUPPORTED, "\"%.64s\": this version serves over TCP only: ADDR:PORT", text);
 	return status;
+}
+
+static gw_status take_metrics(void *input, char *text)
+{
+	struct server_arguments *a = input;
+	a->server.metrics = true;
+	return gw_exporter_address(text, &a->server.metrics_at);
 }
 
 static gw_status take_name(void *input, char *text)
@@ -157,6 +165,10 @@ static const struct gw_option table[] = {
 	 "serve the feature NAME, or TYPE/NAME, as rows that clients can write; the files stay as they are; "
 	 "may be given several times, and the same for all servers",
 	 0, GW_OPTION_CALL(take_mutable)},
+	{"metrics", "[ADDR:]PORT",
+	 "answer scrapers there, over HTTP and without a key: /metrics (Prometheus, OpenMetrics), /healthz, /readyz "
+	 "(none; without ADDR on the loopback address)",
+	 0, GW_OPTION_CALL(take_metrics)},
 	{"log-format", "text|json", "the lines on stderr: text, or one JSON object each (text)", 0,
 	 GW_OPTION_CHOICE(A, log_format, log_formats)},
 	{"drain", "MS", "how long open work may go on after a signal (5000)", 0,

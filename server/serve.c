@@ -1,5 +1,5 @@
-/* The life of a server: read the JSON -> reserve the port -> find the key -> guard the part -> load -> publish ->
- * listen -> serve -> drain.
+/* The life of a server: read the JSON -> reserve the port -> find the key -> guard the part -> answer scrapers -> load
+ * -> publish -> listen -> serve -> drain.
  *
  * Steps that can fail cheaply come first. So a taken port, or a part that is already served, is reported before hours
  * of loading. The port stays reserved while the part loads; clients that connect meanwhile are refused. Each thread
@@ -18,6 +18,7 @@
 #include "core/system/clock.h"
 #include "core/system/processors.h"
 #include "core/system/thread.h"
+#include "metrics/exporter.h"
 #include "protocol/catalog.h"
 #include "sampler/picks.h"
 #include "server/footprint.h"
@@ -428,11 +429,14 @@ static gw_status start_steps(struct gw_server *server)
 	if (status == GW_OK)
 		status = server_guard(server);
 	if (status == GW_OK)
+		status = gw_server_metrics_start(server);
+	if (status == GW_OK)
 		status = server_load(server);
 	if (status == GW_OK)
 		status = server_publish(server);
 	if (status == GW_OK)
 		status = listen_all(server);
+	atomic_store(&server->serving, status == GW_OK);
 	if (status == GW_OK)
 		status = start_threads(server);
 	return status;
@@ -497,6 +501,7 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 		gw_key_remove(server->options.listen.port);
 	if (server->listener && threads && server->threads[0].started && drain_ms)
 		server_drain(server, drain_ms);
+	gw_exporter_stop(server->exporter);
 	atomic_store(&server->stop, true);
 	for (uint32_t i = 0; i < threads; i++) {
 		if (!server->threads[i].started)

@@ -42,6 +42,8 @@ struct gw_server_options {
 	/* Features that are served as mutable rows, in the words that gw_feature_is_meant accepts. */
 	const char *mutable_features[GW_SERVER_MUTABLE_MAX];
 	uint32_t mutable_count;
+	bool metrics; /* answer scrapers at metrics_at */
+	struct gw_address metrics_at;
 	uint32_t tensor_lease_ms; /* how long a job's tensors stay after its last client; 0: 300,000 */
 };
 
@@ -73,6 +75,8 @@ struct gw_server {
 	uint32_t key_bytes;               /* 0: none */
 	bool has_key;                     /* the key is in the runtime folder */
 	bool keep_failed;                 /* the last check of the runtime folder failed */
+	struct gw_exporter *exporter;     /* NULL: none */
+	atomic_bool serving;              /* every member above is there */
 	atomic_bool stop_accepting, stop;
 };
 
@@ -114,6 +118,9 @@ void gw_server_unguard(struct gw_server *server);
 gw_status gw_server_guard_keep(struct gw_server *server);
 /* Whether a server of this user has the port, even if it is still loading; holder: "pid 12 at 127.0.0.1:30050". */
 bool gw_server_find_holder(uint16_t port, char *holder, size_t bytes);
+
+/* metrics.c: answers scrapers from before the load until gw_server_end. */
+gw_status gw_server_metrics_start(struct gw_server *server);
 
 /* main.c: `graphwire serve`. */
 int gw_serve_main(int argc, char **argv);

@@ -82,7 +82,8 @@ struct gw_tensor_table {
 	uint32_t shard_count, job_count;
 	struct gw_table_shard *released; /* shards without readers: the keeper releases them */
 	uint64_t bytes;
-	uint64_t line, epochs; /* the halves of an epoch: from the incarnation; a counter */
+	struct gw_tensor_totals ended; /* operations on shards that are not listed any more */
+	uint64_t line, epochs;         /* the halves of an epoch: from the incarnation; a counter */
 	struct gw_tensor_job jobs[GW_TENSOR_JOBS_MAX];
 	struct gw_kept_scratch scratches[GW_TENSOR_SCRATCHES_MAX];
 	bool stop;

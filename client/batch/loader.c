@@ -34,6 +34,7 @@ struct gw_loader {
 	bool shuffle;
 	uint64_t first;          /* number of the first batch: epoch * steps + step */
 	uint64_t next;           /* number of the batch that gw_loader_next returns next */
+	uint64_t waited_ns;      /* for that batch, in calls that returned GW_AGAIN */
 	uint64_t ended_epoch;    /* GW_END was returned for all epochs below this one */
 	struct gw_batch **slots; /* [depth]: submitted batches */
 	gw_status *slot_status;  /* [depth]: why a slot is empty */
@@ -418,6 +419,18 @@ static void sample_again(struct gw_loader *loader)
 	}
 }
 
+static bool loader_wait(struct gw_loader *loader, struct gw_batch *batch, int64_t timeout_ms)
+{
+	const uint64_t begin = gw_now_ns(), began = gw_trace_span_begin();
+	bool ended = gw_job_wait(&batch->ticket.job, gw_deadline_ns(timeout_ms));
+	loader->waited_ns += gw_now_ns() - begin;
+	if (ended && batch->trace.id && batch->ticket.job.status == GW_OK)
+		gw_batch_trace_end(&batch->trace, &batch->ticket.job, true);
+	gw_trace_span_end(&gw_batch_spans[GW_SPAN_WAIT], began, loader->next / loader->steps,
+			  loader->next % loader->steps);
+	return ended;
+}
+
 gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, int64_t timeout_ms)
 {
 	*out = NULL;
@@ -436,13 +449,7 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 	struct gw_batch *batch = loader->slots[slot];
 	status = loader->slot_status[slot];
 	if (batch) {
-		uint64_t began = gw_trace_span_begin();
-		bool ended = gw_job_wait(&batch->ticket.job, gw_deadline_ns(timeout_ms));
-		if (ended && batch->trace.id && batch->ticket.job.status == GW_OK)
-			gw_batch_trace_end(&batch->trace, &batch->ticket.job, true);
-		gw_trace_span_end(&gw_batch_spans[GW_SPAN_WAIT], began, loader->next / loader->steps,
-				  loader->next % loader->steps);
-		if (!ended)
+		if (!loader_wait(loader, batch, timeout_ms))
 			return gw_fail(GW_AGAIN, "the batch is not ready within %lld ms: call again",
 				       (long long)timeout_ms);
 		status = batch->ticket.job.status;
@@ -466,6 +473,8 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 		}
 		return gw_fail_text(status, text);
 	}
+	gw_latency_count(&loader->client->batch_waits, loader->waited_ns);
+	loader->waited_ns = 0;
 	fill_slot(loader, loader->next++ + loader->depth);
 	return GW_OK;
 }

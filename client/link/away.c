@@ -83,7 +83,7 @@ static void fail_queue(struct gw_link *link)
 		if (op->open)
 			continue;
 		gw_fail_text(link->failure, link->reason);
-		gw_link_op_end(op, link->failure, NULL);
+		gw_link_op_end(link, op, link->failure, NULL);
 	}
 }
 

@@ -31,6 +31,7 @@ void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_remo
 	link->server = server;
 	link->tail = &link->head;
 	link->expiry_ns = GW_NO_DEADLINE;
+	link->scheme = GW_SCHEME_TCP;
 }
 
 static const struct gw_scheme *link_scheme(const struct gw_link *link)
@@ -96,6 +97,7 @@ static void link_ready(struct gw_link *link)
 	if (link->mapped)
 		gw_link_begin_ticks(link);
 	link->one_sided = link->endpoint->transport->one_sided;
+	link->scheme = link->endpoint->transport->number;
 	if (link_scheme(link)->needs_watch)
 		atomic_store(&link->engine->watches, true);
 	link->incarnation = link->endpoint->peer.incarnation;
@@ -287,7 +289,7 @@ static void end_op(struct gw_link *link, struct gw_link_op *op, gw_status status
 	if (op->queued)
 		gw_link_dequeue(link, op);
 	gw_fail_text(status, text);
-	gw_link_op_end(op, status, NULL);
+	gw_link_op_end(link, op, status, NULL);
 }
 
 /* With this thread's error text, preceded by the server's name. */
@@ -403,6 +405,7 @@ uint64_t gw_links_tick(struct gw_engine *engine, uint64_t now_ns)
 void gw_link_post(struct gw_link *link, struct gw_link_op *op)
 {
 	op->event.fire = read_completed;
+	op->begun_ns = gw_now_ns();
 	op->link = link;
 	op->posted = 0;
 	op->lost_ns = 0;
@@ -506,7 +509,7 @@ static void read_completed(struct gw_event *event, const struct gw_completion *c
 	link->backoff_ns = 0;
 	if (op->queued)
 		gw_link_dequeue(link, op);
-	gw_link_op_end(op, status, op->form == GW_LINK_REQUEST || status != GW_OK ? completion : NULL);
+	gw_link_op_end(link, op, status, op->form == GW_LINK_REQUEST || status != GW_OK ? completion : NULL);
 }
 
 void gw_link_cancel(struct gw_link_op *op)

@@ -5,6 +5,7 @@
 
 #include "client/state/client.h"
 #include "client/state/job.h"
+#include "client/state/link_counts.h"
 
 #define GW_BACKOFF_MIN_NS (20 * GW_NS_PER_MS)
 
@@ -35,6 +36,7 @@ struct gw_link_op {
 	void (*done)(struct gw_link_op *op, gw_status status, const struct gw_completion *completion);
 	void *owner;
 	/* Fields of the link: */
+	uint64_t begun_ns; /* when the op was given to the link */
 	uint64_t posted;
 	uint64_t deadline_ns;     /* the job's deadline when the op was queued or its server came back */
 	uint64_t lost_ns;         /* when the op's connection was lost for the first time, or 0 */
@@ -112,7 +114,13 @@ struct gw_link {
 	uint64_t traced;           /* the number of the attempt to connect in the trace, or 0 */
 	gw_status failure;         /* why the link is not open */
 	char reason[GW_ERROR_TEXT_MAX];
+	enum gw_scheme_number scheme; /* of the transport that the link used last */
+	struct gw_link_counts counts;
 };
+
+/* Counts the op, then reports its end: calls `done`. */
+void gw_link_op_end(struct gw_link *link, struct gw_link_op *op, gw_status status,
+		    const struct gw_completion *completion);
 
 /* Each run of the engine looks at the link, until it has neither queued ops nor mapped memory. */
 void gw_link_begin_ticks(struct gw_link *link);

@@ -13,16 +13,6 @@ uint64_t gw_link_trace_op_end(const struct gw_link_op *op, const struct gw_compl
 	__attribute__((cold));
 void gw_link_trace_landed(const struct gw_link *link, uint64_t began) __attribute__((cold));
 
-/* Ends an op: calls its `done`, after which the op's memory may be gone. */
-static inline void gw_link_op_end(struct gw_link_op *op, gw_status status, const struct gw_completion *completion)
-{
-	const struct gw_link *link = op->link;
-	uint64_t began = op->traced ? gw_link_trace_op_end(op, completion) : 0;
-	op->done(op, status, completion);
-	if (began)
-		gw_link_trace_landed(link, began);
-}
-
 /* An attempt to connect begins, ends; the connection is lost. Connect returns the attempt's number, or 0. */
 uint64_t gw_link_trace_connect(const struct gw_link *link) __attribute__((cold));
 void gw_link_trace_connected(struct gw_link *link, bool open) __attribute__((cold));

@@ -375,12 +375,20 @@ static uint64_t slice_rows(const struct gw_gather_op *op, uint64_t left)
 	return left < most ? left : most;
 }
 
+static void count_copied(const struct gw_gather_op *op, uint64_t rows)
+{
+	_Atomic uint64_t *bytes = &op->engine->copied_bytes;
+	atomic_store_explicit(bytes, atomic_load_explicit(bytes, memory_order_relaxed) + rows * op->row_bytes,
+			      memory_order_relaxed);
+}
+
 /* GW_AGAIN: the next slice continues. */
 static gw_status gather_copy(struct gw_gather_op *op, const struct gw_local_rows *local)
 {
 	uint64_t most = slice_rows(op, op->n - op->at);
 	uint64_t copied = gw_local_rows_copy(local, op->ids + op->at, most, op->out + op->at * op->row_bytes);
 	op->at += copied;
+	count_copied(op, copied);
 	if (copied < most)
 		return gw_fail_id("id", op->ids[op->at], op->at, local->starts[local->parts]);
 	return op->at < op->n ? GW_AGAIN : GW_OK;
@@ -393,6 +401,7 @@ static gw_status gather_copy_here(struct gw_gather_op *op, const struct gw_local
 	uint64_t most = slice_rows(op, op->divided.here_count - op->here_at);
 	uint64_t copied = gw_local_rows_copy_listed(local, op->ids, list, most, op->out);
 	op->here_at += copied;
+	count_copied(op, copied);
 	if (copied < most)
 		return gw_fail_id("id", op->ids[list[copied]], list[copied], local->starts[local->parts]);
 	return op->here_at < op->divided.here_count ? GW_AGAIN : GW_OK;

@@ -15,6 +15,7 @@
 #include "client/state/recv_buffer.h"
 #include "core/graph/part.h"
 #include "core/memory/vec.h"
+#include "core/numbers/latency.h"
 #include "protocol/catalog.h"
 #include "protocol/tensor_call.h"
 #include "transport/transport.h"
@@ -44,6 +45,7 @@ struct gw_remote {
 	atomic_bool proved;
 	_Atomic uint32_t waited_for;     /* links that have logged that they wait for the server */
 	_Atomic uint64_t back_ns;        /* when a link to the server was last reopened */
+	char text[GW_ADDRESS_MAX];       /* of the address; "": this process has opened the part */
 	_Atomic(const char *) transport; /* the transport that an engine used last; NULL: none yet */
 	struct gw_part *local;           /* standalone: the opened part behind the server inside this process */
 	struct gw_service *service;
@@ -132,12 +134,13 @@ struct gw_engine {
 	uint32_t jobs_open;
 	uint32_t jobs_bounded; /* jobs that count towards GW_JOBS_MAX */
 	uint64_t jobs_ended;
-	uint32_t runs_to_skip;    /* how many runs need no poll if they end all jobs at once */
-	_Atomic uint32_t owner;   /* 1: a thread runs the engine */
-	atomic_bool watches;      /* the engine polls while it is idle: see WATCH_NS */
-	bool watches_noted;       /* the engine's thread has seen `watches` */
-	_Atomic uint32_t wakeups; /* futex of the engine's thread: see engine.c */
-	atomic_bool sleeps;       /* the thread sleeps, or is about to check `wakeups` and then sleep */
+	uint32_t runs_to_skip;         /* how many runs need no poll if they end all jobs at once */
+	_Atomic uint32_t owner;        /* 1: a thread runs the engine */
+	atomic_bool watches;           /* the engine polls while it is idle: see WATCH_NS */
+	bool watches_noted;            /* the engine's thread has seen `watches` */
+	_Atomic uint32_t wakeups;      /* futex of the engine's thread: see engine.c */
+	atomic_bool sleeps;            /* the thread sleeps, or is about to check `wakeups` and then sleep */
+	_Atomic uint64_t copied_bytes; /* of rows, from memory that this process can address */
 	bool has_thread;
 	pthread_t thread;
 };
@@ -195,6 +198,9 @@ struct gw_client {
 	struct gw_tensor_handles *handles;
 	struct gw_row_lanes *lanes;
 	struct gw_tensor_leases *leases;
+	/* Mini-batches that callers got, by how long they waited. */
+	struct gw_latency_counts batch_waits;
+	bool scraped; /* by client/metrics.c */
 };
 
 /* Records which process opens the client. */

@@ -43,6 +43,7 @@
 #include <graphwire/edges.h>
 #include <graphwire/log.h>
 #include <graphwire/split.h>
+#include <graphwire/stats.h>
 #include <graphwire/tensors.h>
 #include <graphwire/trace.h>
 #include <graphwire/triples.h>

@@ -115,7 +115,7 @@ static void leave_service(struct memory_link *link)
 		gw_task_leave(&request->task);
 	if (!link->service)
 		return;
-	gw_service_reads_end(link->service, &link->reads);
+	gw_service_peer_end(link->service, &link->peer);
 	if (link->window)
 		gw_replay_disconnect(link->service->replay_cache, link->client_uuid);
 	link->window = 0;
@@ -182,7 +182,7 @@ gw_status gw_memory_join(const char *name, struct memory_link *link)
 		listener->references++;
 		link->listener = listener;
 		link->service = listener->base.service;
-		gw_service_reads_begin(link->service, &link->reads);
+		gw_service_peer_begin(link->service, &link->peer);
 		link->thread = listener->turn++ % listener->group_count;
 		link->requests_end = &link->requests;
 		GW_LIST_INSERT(listener->links, link);

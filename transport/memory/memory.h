@@ -35,7 +35,7 @@ struct memory_link {
 	uint32_t thread;                                 /* the poll group that serves this client, by number */
 	_Atomic bool inside;                             /* the endpoint is reading a region or running a handler */
 	struct memory_request *requests, **requests_end; /* changed while inside, or under the hub's lock */
-	struct gw_service_reads reads;
+	struct gw_service_peer peer;
 	const uint8_t *client_uuid;
 	uint64_t window; /* the service's window of the client's numbered calls; 0: none */
 	struct memory_link *next, **previous;

@@ -46,6 +46,7 @@ struct gw_replay_cache {
 	uint64_t life;        /* from the incarnation: the high half of windows' numbers */
 	uint32_t count, last_number;
 	uint64_t bytes; /* of kept answers */
+	uint64_t replays;
 	struct replay_window *buckets[BUCKETS];
 };
 
@@ -198,6 +199,14 @@ uint32_t gw_replay_cache_clients(struct gw_replay_cache *cache)
 	return count;
 }
 
+uint64_t gw_replay_cache_replays(struct gw_replay_cache *cache)
+{
+	pthread_mutex_lock(&cache->lock);
+	uint64_t replays = cache->replays;
+	pthread_mutex_unlock(&cache->lock);
+	return replays;
+}
+
 static gw_status answer_again(const struct gw_replay_entry *entry, struct gw_reply *reply)
 {
 	if (entry->status)
@@ -274,8 +283,10 @@ static gw_status window_enter(struct gw_replay_cache *cache, struct replay_windo
 	/* The entry may also belong to an older, acknowledged call: one that arrived late, over a lost connection. */
 	if (entry->state == REPLAY_RUNS)
 		return gw_fail(GW_AGAIN, "the call is being applied");
-	if (entry->state == REPLAY_DONE && entry->sequence == once->sequence)
+	if (entry->state == REPLAY_DONE && entry->sequence == once->sequence) {
+		cache->replays++;
 		return answer_again(entry, reply);
+	}
 	if (window_runs_before(window, once->sequence))
 		return gw_fail(GW_AGAIN, "a call before this one is being applied");
 	bool left = entry->state == REPLAY_LEFT && entry->sequence == once->sequence;

@@ -45,6 +45,9 @@ void gw_replay_goodbye(struct gw_replay_cache *cache, const uint8_t client_uuid[
 /* The number of clients that have a window. */
 uint32_t gw_replay_cache_clients(struct gw_replay_cache *cache);
 
+/* How many repeats were answered from memory. */
+uint64_t gw_replay_cache_replays(struct gw_replay_cache *cache);
+
 struct gw_replay_entry;
 
 /* A call of the client begins. If *out is set, the caller applies the call, from the reply's progress on, and owns the
