@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/link/link_trace.h"
+#include "client/link/op_end.h"
 #include "core/errors/log.h"
 #include "core/errors/units.h"
 #include "core/numbers/rng.h"

@@ -6,6 +6,7 @@
 #include "client/link/away.h"
 #include "client/link/catalog.h"
 #include "client/link/link_trace.h"
+#include "client/link/op_end.h"
 #include "client/link/upgrade.h"
 #include "core/errors/log.h"
 #include "core/memory/alloc.h"

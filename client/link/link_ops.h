@@ -118,9 +118,18 @@ struct gw_link {
 	struct gw_link_counts counts;
 };
 
-/* Counts the op, then reports its end: calls `done`. */
-void gw_link_op_end(struct gw_link *link, struct gw_link_op *op, gw_status status,
-		    const struct gw_completion *completion);
+/* The bytes that a request has, or that reads fetch. */
+static inline uint64_t gw_link_op_bytes(const struct gw_link_op *op)
+{
+	uint64_t bytes = 0;
+	if (op->form == GW_LINK_REQUEST)
+		return op->request_bytes;
+	if (op->form == GW_LINK_GATHER)
+		return op->count * op->gather.row_bytes;
+	for (uint64_t i = 0; i < op->count; i++)
+		bytes += op->spans[i].bytes;
+	return bytes;
+}
 
 /* Each run of the engine looks at the link, until it has neither queued ops nor mapped memory. */
 void gw_link_begin_ticks(struct gw_link *link);

@@ -22,18 +22,6 @@ static const char *link_transport(const struct gw_link *link)
 	return link->endpoint ? link->endpoint->transport->scheme->name : NULL;
 }
 
-static uint64_t op_bytes(const struct gw_link_op *op)
-{
-	uint64_t bytes = 0;
-	if (op->form == GW_LINK_REQUEST)
-		return op->request_bytes;
-	if (op->form == GW_LINK_GATHER)
-		return op->count * op->gather.row_bytes;
-	for (uint64_t i = 0; i < op->count; i++)
-		bytes += op->spans[i].bytes;
-	return bytes;
-}
-
 static struct gw_trace_event op_event(const struct gw_link_op *op, enum gw_trace_kind kind, uint64_t id, uint64_t bytes)
 {
 	const struct gw_job *job = op->job;
@@ -48,13 +36,14 @@ static struct gw_trace_event op_event(const struct gw_link_op *op, enum gw_trace
 
 uint64_t gw_link_trace_op(const struct gw_link_op *op)
 {
-	const struct gw_trace_event event = op_event(op, GW_TRACE_BEGIN, gw_trace_id(), op_bytes(op));
+	const struct gw_trace_event event = op_event(op, GW_TRACE_BEGIN, gw_trace_id(), gw_link_op_bytes(op));
 	return gw_trace_put(&event) ? event.id : 0;
 }
 
 uint64_t gw_link_trace_op_end(const struct gw_link_op *op, const struct gw_completion *completion)
 {
-	uint64_t bytes = op_bytes(op) + (completion && op->form == GW_LINK_REQUEST ? completion->reply_bytes : 0);
+	uint64_t bytes =
+		gw_link_op_bytes(op) + (completion && op->form == GW_LINK_REQUEST ? completion->reply_bytes : 0);
 	const struct gw_trace_event event = op_event(op, GW_TRACE_END, op->traced, bytes);
 	gw_trace_put(&event);
 	return event.at_ns;
