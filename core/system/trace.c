@@ -130,7 +130,7 @@ static struct trace_ring *trace_find_ring(void)
 }
 
 /* A trace that has ended gives no rings. */
-static void trace_take_ring(void)
+static bool trace_take_ring(void)
 {
 	pthread_mutex_lock(&trace.lock);
 	if (atomic_load(&trace.state) == TRACE_WRITES)
@@ -141,6 +141,7 @@ static void trace_take_ring(void)
 		pthread_setspecific(trace.thread_ends, &trace); /* any value: it calls trace_thread_ended */
 	}
 	pthread_mutex_unlock(&trace.lock);
+	return ring_here != NULL;
 }
 
 static bool ring_put(struct trace_ring *ring, const struct gw_trace_event *event)
@@ -173,8 +174,7 @@ bool gw_trace_put(const struct gw_trace_event *event)
 {
 	if (!ring_here) {
 		char name[17] = "";
-		trace_take_ring();
-		if (!ring_here) {
+		if (!trace_take_ring()) {
 			atomic_fetch_add(&trace.lost, 1);
 			return false;
 		}

@@ -45,6 +45,9 @@ class trace:
                  traceback: TracebackType | None) -> None:
         lib.gw_trace_end(self._began.pop(), self._name)
 
+    def __repr__(self) -> str:
+        return f"<graphwire.trace {self._name.decode()[:80]!r}>"
+
 
 def traced(name: str) -> Callable[[Of], Of]:
     """Makes each call of a function a span."""
