@@ -366,9 +366,13 @@ struct gw_minibatch {
 };
 
 /* Samples one mini-batch from n seeds, 0 to 2^24. Equal seeds share a row, unless the batch is disjoint. The same seed,
- * stream, seeds and spec give the same bytes over every transport, from any number of threads. Errors: GW_RANGE names a
- * seed that is no node GW_INVALID                names the fault in the spec GW_LIMIT                  more seeds or
- * nodes than a mini-batch may have GW_DEADLINE, GW_PEER_LOST and others, when a server cannot answer */
+ * stream, seeds and spec give the same bytes over every transport, from any number of threads. While the client has a
+ * loader, calls of at most 64 seeds, and gathers of at most 1,024 rows, have connections of their own. They do not wait
+ * for the loader's mini-batches. Errors:
+ *   GW_RANGE                names a seed that is no node
+ *   GW_INVALID              names the fault in the spec
+ *   GW_LIMIT                more seeds or nodes than a mini-batch may have
+ *   GW_DEADLINE, GW_PEER_LOST and others, when a server cannot answer */
 GW_API gw_status gw_sample(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed, uint64_t stream,
 			   const int64_t *seeds, uint64_t n, struct gw_minibatch **out);
 
