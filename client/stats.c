@@ -48,7 +48,7 @@ void gw_client_sum(const struct gw_client *client, struct gw_client_stats *out, 
 {
 	*out = (struct gw_client_stats){0};
 	*batch_waits = (struct gw_latency){0};
-	for (size_t i = 0; i < sizeof(client->uuid); i++)
+	for (size_t i = 0; 2 * i + 1 < sizeof(out->id); i++) /* the last byte is an engine's */
 		snprintf(out->id + 2 * i, 3, "%02x", client->uuid[i]);
 	gw_latency_sum(batch_waits, &client->batch_waits);
 	for (uint32_t i = 0; i < GW_LATENCY_BUCKETS; i++)
