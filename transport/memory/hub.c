@@ -67,8 +67,9 @@ static void hub_release(struct memory_listener *listener)
 }
 
 gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
-			   struct gw_service *service, struct gw_listener **out)
+			   struct gw_service *service, int socket, struct gw_listener **out)
 {
+	(void)socket;
 	(void)groups;
 	*out = NULL;
 	gw_fork_guard(&guard);

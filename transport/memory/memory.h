@@ -42,7 +42,7 @@ struct memory_link {
 };
 
 gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
-			   struct gw_service *service, struct gw_listener **out);
+			   struct gw_service *service, int socket, struct gw_listener **out);
 void gw_memory_listener_stop(struct gw_listener *base, bool close);
 void gw_memory_listener_drain(struct gw_listener *base);
 void gw_memory_listener_free(struct gw_listener *base);
