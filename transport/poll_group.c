@@ -360,6 +360,12 @@ void gw_listener_drain(struct gw_listener *listener)
 	gw_error_restore(&kept);
 }
 
+void gw_listener_move(struct gw_listener *listener)
+{
+	atomic_store(&listener->moved, true);
+	gw_listener_drain(listener);
+}
+
 gw_status gw_listener_keep(struct gw_listener *listener)
 {
 	return listener->transport->listener_keep ? listener->transport->listener_keep(listener) : GW_OK;
