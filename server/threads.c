@@ -29,9 +29,10 @@ static void stop_accepting(struct gw_server *server)
 		if (server->yielded == GW_OK && server->local)
 			server->yielded = gw_listener_yield(server->local, &server->sockets[1]);
 	}
-	gw_listener_drain(server->listener);
+	void (*end)(struct gw_listener *) = atomic_load(&server->yield) ? gw_listener_move : gw_listener_drain;
+	end(server->listener);
 	if (server->local)
-		gw_listener_drain(server->local);
+		end(server->local);
 	atomic_store(&server->draining, true);
 }
 

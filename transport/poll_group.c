@@ -374,6 +374,12 @@ gw_status gw_listener_yield(struct gw_listener *listener, int *socket)
 	return listener->transport->listener_yield(listener, socket);
 }
 
+void gw_listener_move(struct gw_listener *listener)
+{
+	atomic_store(&listener->moved, true);
+	gw_listener_drain(listener);
+}
+
 gw_status gw_listener_keep(struct gw_listener *listener)
 {
 	return listener->transport->listener_keep ? listener->transport->listener_keep(listener) : GW_OK;

@@ -299,6 +299,9 @@ struct gw_endpoint {
 	const struct gw_transport *transport;
 	struct gw_poll_group *group;
 	enum gw_endpoint_state state;
+	/* The server said that a successor has its address: once the endpoint is lost, the caller connects again at
+	 * once. Stays false if the server's version has no such notice. */
+	bool moved;
 	struct gw_peer peer;
 	struct gw_dynamic_region_table dynamic;
 };
@@ -315,6 +318,7 @@ struct gw_listener {
 	const struct gw_transport *transport;
 	struct gw_address address; /* with the actual port */
 	struct gw_service *service;
+	_Atomic bool moved; /* gw_listener_move; listener_drain then notifies the clients */
 };
 
 /* The backend of a scheme ("tcp", "memory"). GW_UNSUPPORTED lists the backends of this build. */
@@ -382,6 +386,10 @@ void gw_endpoint_close(struct gw_endpoint *endpoint); /* NULL is allowed */
 void gw_listener_stop(struct gw_listener *listener, bool close);
 void gw_listener_drain(struct gw_listener *listener);
 gw_status gw_listener_yield(struct gw_listener *listener, int *socket);
+/* Drains, and notifies the clients that a successor has the address: they connect again at once, and do not count the
+ * loss as a failure. Call this when the successor accepts clients, or holds the socket that accepts them. A client of a
+ * version without the notice sees the connection's end, and connects again as after a loss. */
+void gw_listener_move(struct gw_listener *listener);
 gw_status gw_listener_keep(struct gw_listener *listener);
 void gw_listener_free(struct gw_listener *listener); /* NULL is allowed */
 

@@ -59,6 +59,7 @@ void gw_link_close(struct gw_link *link)
 static void link_failed(struct gw_link *link, gw_status status, const char *reason)
 {
 	gw_link_note_failure(link, status, reason);
+	link->moved = link->endpoint && link->endpoint->moved;
 	gw_link_close(link);
 	gw_link_wait_or_give_up(link, status);
 }
@@ -318,7 +319,7 @@ static void link_pump(struct gw_link *link)
 static void link_lose(struct gw_link *link, gw_status status, const char *reason)
 {
 	const struct gw_scheme *scheme = link_scheme(link);
-	if (scheme->rank > GW_RANK_FIRST && !scheme->local)
+	if (scheme->rank > GW_RANK_FIRST && !scheme->local && !link->endpoint->moved)
 		gw_upgrade_lost(&link->upgrade, scheme, gw_now_ns());
 	link_failed(link, status, reason);
 }

@@ -191,6 +191,7 @@ static const struct limits {
 	{WIRE_REGION, false, 32, 32},
 	{WIRE_WITHDRAWN, false, 16, 16},
 	{WIRE_RELEASED, true, 16, 16},
+	{WIRE_MOVED, false, 0, 0},
 };
 
 static gw_status header_with(uint8_t type, uint32_t bytes, uint8_t status, uint16_t op, bool from_client)
@@ -198,7 +199,7 @@ static gw_status header_with(uint8_t type, uint32_t bytes, uint8_t status, uint1
 	struct wire_header header = {.bytes = bytes, .type = type, .status = status, .op = op, .tag = 9}, out;
 	uint8_t raw[WIRE_HEADER_BYTES + 1];
 	memcpy(raw + 1, &header, sizeof(header));
-	gw_status result = gw_wire_header(raw + 1, from_client, &out);
+	gw_status result = gw_wire_header(raw + 1, from_client, WIRE_VERSION, &out);
 	if (!result)
 		assert_memory_equal(&out, &header, sizeof(header));
 	return result;

@@ -57,6 +57,8 @@ bool gw_memory_enter(struct memory_link *link);
 /* After gw_memory_enter returned false: waits until the stopping thread is done with the link's requests. */
 void gw_memory_await_stop(void);
 void gw_memory_disconnect(struct memory_link *link);
+/* The listener ended because a successor has its name. */
+bool gw_memory_moved(const struct memory_link *link);
 /* The last deferred request was answered: ends the connection if the listener drains. */
 void gw_memory_idle(struct memory_link *link);
 

@@ -13,6 +13,7 @@ static const struct {
 	const char *name;
 	uint32_t body_min, body_max;
 	bool from_client;
+	uint32_t since; /* the first version that has the frame; 0: every version */
 } types[WIRE_TYPES] = {
 	/* The length of a first frame may change with the version, so any length that holds the version is decoded. */
 	[WIRE_HELLO] = {"HELLO", 12, 4096, true},
@@ -34,6 +35,7 @@ static const struct {
 	[WIRE_REGION] = {"REGION", WIRE_REGION_BYTES, WIRE_REGION_BYTES, false},
 	[WIRE_WITHDRAWN] = {"WITHDRAWN", sizeof(struct wire_dynamic), sizeof(struct wire_dynamic), false},
 	[WIRE_RELEASED] = {"RELEASED", sizeof(struct wire_dynamic), sizeof(struct wire_dynamic), true},
+	[WIRE_MOVED] = {"MOVED", 0, 0, false, .since = 8},
 };
 
 const char *gw_wire_type_name(uint8_t type)
@@ -41,10 +43,17 @@ const char *gw_wire_type_name(uint8_t type)
 	return type < WIRE_TYPES && types[type].name ? types[type].name : "unknown";
 }
 
-gw_status gw_wire_header(const uint8_t bytes[WIRE_HEADER_BYTES], bool from_client, struct wire_header *out)
+bool gw_wire_speaks(uint32_t version, enum wire_type type)
+{
+	return version >= types[type].since;
+}
+
+gw_status gw_wire_header(const uint8_t bytes[WIRE_HEADER_BYTES], bool from_client, uint32_t version,
+			 struct wire_header *out)
 {
 	memcpy(out, bytes, WIRE_HEADER_BYTES);
-	if (out->type >= WIRE_TYPES || !types[out->type].name || types[out->type].from_client != from_client)
+	if (out->type >= WIRE_TYPES || !types[out->type].name || types[out->type].from_client != from_client ||
+	    !gw_wire_speaks(version, out->type))
 		return gw_fail(GW_PROTOCOL, "a frame of unknown type %u", out->type);
 	if (out->bytes < types[out->type].body_min || out->bytes > types[out->type].body_max)
 		return gw_fail(GW_PROTOCOL, "a %s frame of %u bytes; the protocol allows %u to %u",

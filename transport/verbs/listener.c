@@ -21,9 +21,11 @@
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 #include "transport/tcp/loop.h"
+#include "transport/tcp/server/server.h"
 
 #define BACKLOG      128
 #define REJECT_BYTES 100                /* most bytes of text in a rejection */
+#define MOVED_NS     (10 * GW_NS_PER_MS) /* time for clients to read over TCP that the server has a successor */
 #define DRAIN_NS     (5 * GW_NS_PER_MS) /* time between checks whether the last replies were sent */
 
 /* --- CM listeners: one for each poll group. --- */
@@ -156,7 +158,7 @@ static void cm_listener_drain(struct verbs_cm_listener *cm_listener, uint64_t no
 {
 	for (struct verbs_client *client = cm_listener->clients, *next; client; client = next) {
 		next = client->next;
-		if (!gw_verbs_client_busy(client))
+		if (!gw_verbs_client_busy(client) && now_ns >= cm_listener->listener->drain_ns)
 			gw_verbs_client_end(client);
 	}
 	if (cm_listener->clients) {
@@ -298,7 +300,7 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 		gw_calloc(1, sizeof(*listener) + group_count * sizeof(struct verbs_cm_listener));
 	if (!listener)
 		return GW_NO_MEMORY;
-	listener->base = (struct gw_listener){&gw_transport_verbs, *address, service};
+	listener->base = (struct gw_listener){.transport = &gw_transport_verbs, .address = *address, .service = service};
 	listener->cm_listener_count = group_count;
 	pthread_mutex_init(&listener->dynamic.rails_lock, NULL);
 	pthread_mutex_init(&listener->dynamic.lock, NULL);
@@ -366,6 +368,9 @@ void gw_verbs_listener_drain(struct gw_listener *base)
 	struct verbs_listener *listener = (struct verbs_listener *)base;
 	atomic_store(&listener->stopped, true);
 	gw_transport_tcp.listener_stop(listener->tcp, false);
+	if (atomic_load(&base->moved))
+		gw_tcp_listener_tell_moved(listener->tcp);
+	listener->drain_ns = gw_now_ns() + (atomic_load(&base->moved) ? MOVED_NS : 0);
 	atomic_store(&listener->draining, true);
 	for (uint32_t i = 0; i < listener->cm_listener_count; i++)
 		gw_transport_verbs.wake(listener->cm_listeners[i].loop);

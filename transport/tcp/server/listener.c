@@ -243,7 +243,7 @@ gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tc
 	}
 	if (status != GW_OK)
 		goto free_listener;
-	listener->base = (struct gw_listener){transport, *address, service};
+	listener->base = (struct gw_listener){.transport = transport, .address = *address, .service = service};
 	listener->local = local;
 	listener->loop_count = group_count;
 	listener->pending_max = service->limits.unproven / group_count;
@@ -379,16 +379,28 @@ void gw_tcp_listeners_renew(struct tcp_loop *loop)
 	}
 }
 
-void gw_tcp_listener_drain(struct gw_listener *base)
+/* Every loop looks at the connections: gw_tcp_servers_drain. */
+static void tcp_listener_look(const struct tcp_listener *listener)
 {
-	struct tcp_listener *listener = (struct tcp_listener *)base;
-	tcp_listener_stop_accepting(listener);
-	atomic_store(&listener->draining, true);
 	for (uint32_t i = 0; i < listener->loop_count; i++) {
 		struct tcp_loop *loop = listener->loops[i];
 		atomic_fetch_add(&loop->close_asked, 1);
 		loop->driver->ops->wake(loop->driver);
 	}
+}
+
+void gw_tcp_listener_drain(struct gw_listener *base)
+{
+	struct tcp_listener *listener = (struct tcp_listener *)base;
+	tcp_listener_stop_accepting(listener);
+	atomic_store(&listener->draining, true);
+	tcp_listener_look(listener);
+}
+
+void gw_tcp_listener_tell_moved(struct gw_listener *base)
+{
+	atomic_store(&base->moved, true);
+	tcp_listener_look((struct tcp_listener *)base);
 }
 
 void gw_tcp_listener_stop(struct gw_listener *base, bool close)

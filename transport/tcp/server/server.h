@@ -11,7 +11,7 @@ void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *lis
 void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns);
 /* Ends the connections of listeners that are closing; all = true: every one. */
 void gw_tcp_servers_end(struct tcp_loop *loop, bool all);
-/* Ends each connection of a draining listener when no answer is owed to it. */
+/* Ends each connection of a draining listener when no answer is owed to it; notifies clients of one that has moved. */
 void gw_tcp_servers_drain(struct tcp_loop *loop);
 /* Notifies clients of withdrawn regions that they pinned. */
 void gw_tcp_servers_withdrawn(struct tcp_loop *loop);
@@ -51,6 +51,8 @@ gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tc
 void gw_tcp_listener_stop(struct gw_listener *base, bool close);
 gw_status gw_tcp_listener_yield(struct gw_listener *base, int *socket);
 void gw_tcp_listener_drain(struct gw_listener *base);
+/* Notifies the clients that a successor has the address; their connections go on. */
+void gw_tcp_listener_tell_moved(struct gw_listener *base);
 void gw_tcp_listener_free(struct gw_listener *base);
 gw_status gw_tcp_listener_keep(struct gw_listener *base);
 void gw_tcp_listeners_tick(struct tcp_loop *loop, uint64_t now_ns);
