@@ -46,7 +46,7 @@ class Worker:
         """Waits for so many more turns."""
         with self.moved:
             until = self.turns + turns
-            assert self.moved.wait_for(lambda: self.failure or self.turns >= until, 100)
+            assert self.moved.wait_for(lambda: self.failure or self.turns >= until, 30)
         if self.failure:
             raise self.failure
 
@@ -151,7 +151,7 @@ def test_servers_are_replaced_under_trainers(parts, servers_of, tmp_path):
 
 
 def wait_for(process, status, pattern, log):
-    assert process.wait(100) == status
+    assert process.wait(30) == status
     text = log.read_text()
     assert len(text.splitlines()) == 1 and re.search(pattern, text), text
 
@@ -167,8 +167,8 @@ def relayed(monkeypatch):
 
     def start(victim, number):
         started.append(subprocess.Popen(
-            [sys.executable, TOP / "test/support/handover.py", hand_over_socket(os.environ["XDG_RUNTIME_DIR"]), victim,
-             str(number)], stdout=subprocess.PIPE, text=True))
+            [sys.executable, TOP / "test/support/handover.py", hand_over_socket(os.environ["XDG_RUNTIME_DIR"]),
+             str(victim), str(number)], stdout=subprocess.PIPE, text=True))
         assert started[-1].stdout.readline() == "ready\n"
         return started[-1]
     yield start
@@ -189,7 +189,7 @@ def test_a_successor_that_is_killed_at_any_step_changes_nothing(parts, servers_o
             relay = relayed("new", number)
             successor, _ = servers.successor(0)
             passed = relay.communicate()[0].split()
-            assert (successor.wait(100), len(passed)) == (-9, number - 1)
+            assert (successor.wait(30), len(passed)) == (-9, number - 1)
             training.advance()
             assert servers.processes[0].poll() is None
         servers.replace(0)
@@ -207,10 +207,10 @@ def test_a_server_that_is_killed_during_the_hand_over(parts, servers_of, relayed
         graph = graphwire.open(parts, servers.addresses, transport="tcp")
         tensor = graph.create_tensor("rows", (ROWS, 5))
         tensor[:] = np.full((ROWS, 5), number, np.float32)
-        relay = relayed("old", number)
+        relay = relayed(servers.processes[0].pid, number)
         successor, log = servers.successor(0)
         passed = relay.communicate()[0].split()
-        servers.processes[0].wait(100)
+        servers.processes[0].wait(30)
         if "bytes" in passed:  # the successor has everything
             servers.await_up(successor, log)
             assert "ended during the hand-over" in log.read_text()
@@ -261,7 +261,7 @@ def test_a_kept_server_and_its_files(parts, servers_of):
     assert again.returncode == 1 and f"pid {servers.processes[0].pid} at {servers.addresses[0]}" in again.stderr
     for process in servers.processes:
         process.terminate()
-        assert process.wait(100) == 0
+        assert process.wait(30) == 0
     assert list(folder.iterdir()) == []
 
 

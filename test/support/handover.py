@@ -3,8 +3,8 @@ the place of one of them.
 
 As a program it relays one hand-over and kills one side in the middle:
 
-  handover.py SOCKET old|new NUMBER    kills that side instead of passing on message NUMBER (from 1), prints the messages
-                                       that it passed on, and gives the socket its name back
+  handover.py SOCKET PID|new NUMBER    kills the server PID, or the successor, instead of passing on message NUMBER (from
+                                       1), prints the messages that it passed on, and gives the socket its name back
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def relay(path, victim, number):
                 return
             passed += 1
             if passed == number:
-                os.kill(process_of(old if victim == "old" else new), signal.SIGKILL)
+                os.kill(process_of(new) if victim == "new" else int(victim), signal.SIGKILL)
                 return
             print(message["is"] if isinstance(message, dict) else "bytes", flush=True)
             send(others[peer], message, fds)
