@@ -199,7 +199,11 @@ gw_status gw_take_over_part(struct gw_server *server, const struct gw_part_optio
 {
 	struct gw_taker *taker = server->taker;
 	struct gw_arena *arena;
-	gw_status status = gw_arena_adopt(taker->memory_fd, options->arena.name, &taker->memory, false, &arena);
+	/* Devices of Linux before 6.2 read only memory that is mapped for writing. Memory that clients of this host can
+	 * map is sealed, so that it cannot be. */
+	gw_status status = gw_arena_adopt(taker->memory_fd, options->arena.name, &taker->memory, true, &arena);
+	if (status == GW_UNSUPPORTED)
+		status = gw_arena_adopt(taker->memory_fd, options->arena.name, &taker->memory, false, &arena);
 	if (status != GW_OK)
 		return status;
 	taker->memory_fd = -1;

@@ -3,6 +3,7 @@ applied twice. If a successor fails, at any step, the running server goes on."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -10,6 +11,8 @@ import socket
 import subprocess
 import sys
 import threading
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import graphwire
@@ -115,15 +118,28 @@ class Training:
         assert (self.tensors["adagrad"].read_state(slice(None), kind="adagrad", array="sum").numpy() == pushes).all()
 
 
-def test_servers_are_replaced_under_trainers(parts, servers_of, tmp_path):
-    """Clients over TCP and mapped ones read and train, while each server is replaced several times."""
+def free_port():
+    with socket.socket() as chosen:
+        chosen.bind(("127.0.0.1", 0))
+        return chosen.getsockname()[1]
+
+
+def test_servers_are_replaced_under_trainers(parts, servers_of):
+    """Clients over TCP and mapped ones read and train, and scrapers scrape, while each server is replaced at random
+    moments. The soak (test/slow/soak/upgrade.sh) has more turns."""
+    turns = int(os.environ.get("GRAPHWIRE_UPGRADES", "3"))
+    epochs = int(os.environ.get("GRAPHWIRE_UPGRADE_EPOCHS", "1"))
+    random = np.random.default_rng(turns)
     servers = servers_of()
+    ports = [free_port() for _ in range(2)]
+    for part in range(2):
+        servers.replace(part, "--metrics", str(ports[part]))
     with graphwire.open(parts) as alone:
         expected = epoch(alone)
     graphs = [graphwire.open(parts, servers.addresses, transport=transport) for transport in ("tcp", "shm")]
     training = Training(graphs[0])
     mapped = graphs[1].create_tensor("mapped", (ROWS, 5))
-    counted = 0
+    counted = scraped = 0
 
     def counts():
         """Each write is seen by the reads after it, whichever server has the rows."""
@@ -135,19 +151,34 @@ def test_servers_are_replaced_under_trainers(parts, servers_of, tmp_path):
     def batches(graph):
         assert epoch(graph) == expected
 
-    workers = [Worker(lambda graph=graph: batches(graph)) for graph in graphs] + [Worker(counts)]
-    for turn in range(3):
-        for part in range(2):
-            for worker in workers:
-                worker.advance(1)
-            training.advance()
-            assert TOOK_OVER.search(servers.replace(part, "--threads", str(turn + 1)))
-    for worker in workers:
-        worker.advance(1)
+    def scrape():
+        nonlocal scraped
+        for port in ports:
+            # While a server is replaced, none may have the port.
+            with contextlib.suppress(ConnectionError, urllib.error.URLError):
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+                    assert answer.status == 200 and b"graphwire_build_info" in answer.read()
+                scraped += 1
+
+    readers = [Worker(lambda graph=graph: batches(graph)) for graph in graphs]
+    others = [Worker(counts), Worker(scrape)]
+    found = []
+    for turn in range(turns):
+        for part in random.permutation(2):
+            random.choice(training.workers + readers + others).advance(int(random.integers(1, 4)))
+            log = servers.replace(part, "--threads", str(turn % 3 + 1), "--metrics", str(ports[part]))
+            assert TOOK_OVER.search(log)
+        training.advance()
+        found.append([memories_of(process) for process in servers.processes])
+    for reader in readers:
+        reader.advance(max(1, epochs - reader.turns))
+    for worker in readers + others:
         worker.end()
     training.end()
     for graph in graphs:
         graph.close()
+    assert scraped
+    assert found[1:] == found[1:2] * (turns - 1)  # memory mapped by the servers
 
 
 def wait_for(process, status, pattern, log):
@@ -227,11 +258,15 @@ def test_a_server_that_is_killed_during_the_hand_over(parts, servers_of, relayed
         graph.close()
 
 
+def memories_of(process):
+    """How many mappings of memory files it has."""
+    return len(re.findall("/memfd:", Path(f"/proc/{process.pid}/maps").read_text()))
+
+
 def files_of(process):
     """Its descriptors and its mappings of memory files: what a hand-over could leave behind."""
     descriptors = sorted(re.sub(r"\d+", "N", os.readlink(path)) for path in Path(f"/proc/{process.pid}/fd").iterdir())
-    mapped = Path(f"/proc/{process.pid}/maps").read_text()
-    return descriptors, len(re.findall("/memfd:", mapped))
+    return descriptors, memories_of(process)
 
 
 def test_descriptors_and_memory_are_the_same_after_ten(parts, servers_of):
