@@ -24,9 +24,9 @@
 #include "transport/tcp/server/server.h"
 
 #define BACKLOG      128
-#define REJECT_BYTES 100                /* most bytes of text in a rejection */
+#define REJECT_BYTES 100                 /* most bytes of text in a rejection */
 #define MOVED_NS     (10 * GW_NS_PER_MS) /* time for clients to read over TCP that the server has a successor */
-#define DRAIN_NS     (5 * GW_NS_PER_MS) /* time between checks whether the last replies were sent */
+#define DRAIN_NS     (5 * GW_NS_PER_MS)  /* time between checks whether the last replies were sent */
 
 /* --- CM listeners: one for each poll group. --- */
 
@@ -300,7 +300,8 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 		gw_calloc(1, sizeof(*listener) + group_count * sizeof(struct verbs_cm_listener));
 	if (!listener)
 		return GW_NO_MEMORY;
-	listener->base = (struct gw_listener){.transport = &gw_transport_verbs, .address = *address, .service = service};
+	listener->base =
+		(struct gw_listener){.transport = &gw_transport_verbs, .address = *address, .service = service};
 	listener->cm_listener_count = group_count;
 	pthread_mutex_init(&listener->dynamic.rails_lock, NULL);
 	pthread_mutex_init(&listener->dynamic.lock, NULL);
