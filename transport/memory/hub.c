@@ -82,7 +82,8 @@ gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_c
 	}
 	for (uint32_t i = 0; i < group_count; i++)
 		pthread_mutex_init(&listener->group_locks[i], NULL);
-	listener->base = (struct gw_listener){.transport = &gw_transport_memory, .address = *address, .service = service};
+	listener->base =
+		(struct gw_listener){.transport = &gw_transport_memory, .address = *address, .service = service};
 	listener->references = 1;
 	listener->group_count = group_count;
 	gw_status status = GW_OK;
