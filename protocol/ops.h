@@ -3,12 +3,13 @@
 #define GW_PROTOCOL_OPS_H
 
 enum gw_op {
-	GW_OP_CATALOG = 1,  /* form -> JSON: the server's arrays, their positions, the book (protocol/catalog.h) */
-	GW_OP_SAMPLE = 2,   /* vertices -> picks (protocol/sample_call.h) */
-	GW_OP_STATS = 3,    /* -> JSON: the server's configuration and counters */
-	GW_OP_EDGES = 4,    /* edges or pairs -> ends, counts, positions (protocol/edge_call.h) */
-	GW_OP_IDS = 5,      /* keys of original ids -> nodes (protocol/id_call.h) */
-	GW_OP_SUBGRAPH = 6, /* destinations, sources -> the edges between them (protocol/subgraph_call.h) */
+	GW_OP_CATALOG = 1,      /* form -> JSON: the server's arrays, their positions, the book (protocol/catalog.h) */
+	GW_OP_SAMPLE = 2,       /* vertices -> picks (protocol/sample_call.h) */
+	GW_OP_STATS = 3,        /* -> JSON: the server's configuration and counters */
+#define GW_STATS_WITH_CLIENTS 1 /* the request's byte that asks for the list of clients; without a byte no list */
+	GW_OP_EDGES = 4,        /* edges or pairs -> ends, counts, positions (protocol/edge_call.h) */
+	GW_OP_IDS = 5,          /* keys of original ids -> nodes (protocol/id_call.h) */
+	GW_OP_SUBGRAPH = 6,     /* destinations, sources -> the edges between them (protocol/subgraph_call.h) */
 	/* Tensors: protocol/tensor_call.h. */
 	GW_OP_TENSOR_CREATE = 16,
 	GW_OP_TENSOR_COMPLETE = 17,
@@ -24,5 +25,8 @@ enum gw_op {
 	GW_OP_TENSOR_END_JOB = 27,
 	GW_OP_TENSOR_READS = 28,
 };
+
+/* Its name, for people and labels: "sample", "tensor_pull"; NULL: no operation has this number. */
+const char *gw_op_name(unsigned op);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "protocol/ops.h"
+#include "server/call_figures.h"
 #include "server/figures.h"
 #include "server/server.h"
 
@@ -67,9 +68,10 @@ static void stats_add_tensors(const struct gw_server *server, json_t *root)
 
 static gw_status answer_stats(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
-	(void)call;
-	json_t *root = gw_server_figures(context);
-	stats_add_tensors(context, root);
+	const struct gw_server *server = context;
+	json_t *root = gw_server_figures(server);
+	stats_add_tensors(server, root);
+	gw_call_figures_add(root, server->service, call->byte_count == 1 && call->bytes[0] == GW_STATS_WITH_CLIENTS);
 	char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
 	json_decref(root);
 	if (!text)

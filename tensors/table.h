@@ -122,4 +122,10 @@ void gw_tensor_table_each(struct gw_tensor_table *table,
 			  void *context);
 uint64_t gw_tensor_table_bytes(struct gw_tensor_table *table);
 
+/* Operations on the rows of all tensors, of deleted ones too. */
+struct gw_tensor_totals {
+	uint64_t written, pushed, pulled, read, pulls, torn;
+};
+void gw_tensor_table_totals(struct gw_tensor_table *table, struct gw_tensor_totals *out);
+
 #endif

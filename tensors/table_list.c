@@ -63,3 +63,19 @@ uint64_t gw_tensor_table_bytes(struct gw_tensor_table *table)
 	pthread_mutex_unlock(&table->lock);
 	return bytes;
 }
+
+void gw_tensor_table_totals(struct gw_tensor_table *table, struct gw_tensor_totals *out)
+{
+	pthread_mutex_lock(&table->lock);
+	*out = table->ended;
+	for (const struct gw_shard *shard = table->shards; shard; shard = shard->next) {
+		const struct gw_shard_counts *counts = &shard->counts;
+		out->written += atomic_load_explicit(&counts->written, memory_order_relaxed);
+		out->pushed += atomic_load_explicit(&counts->pushed, memory_order_relaxed);
+		out->pulled += atomic_load_explicit(&counts->pulled, memory_order_relaxed);
+		out->read += atomic_load_explicit(&counts->read, memory_order_relaxed);
+		out->pulls += atomic_load_explicit(&counts->pulls, memory_order_relaxed);
+		out->torn += atomic_load_explicit(&counts->torn, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&table->lock);
+}

@@ -79,6 +79,18 @@ void gw_table_shard_drop(struct gw_tensor_table *table, struct gw_table_shard *e
 	shard_free(entry);
 }
 
+/* The lock must be held. Moves the shard's counts to those of the ended ones, so that the sum of all never falls. */
+static void shard_count_ended(struct gw_tensor_table *table, struct gw_shard *shard)
+{
+	struct gw_shard_counts *counts = &shard->counts;
+	table->ended.written += atomic_exchange_explicit(&counts->written, 0, memory_order_relaxed);
+	table->ended.pushed += atomic_exchange_explicit(&counts->pushed, 0, memory_order_relaxed);
+	table->ended.pulled += atomic_exchange_explicit(&counts->pulled, 0, memory_order_relaxed);
+	table->ended.read += atomic_exchange_explicit(&counts->read, 0, memory_order_relaxed);
+	table->ended.pulls += atomic_exchange_explicit(&counts->pulls, 0, memory_order_relaxed);
+	table->ended.torn += atomic_exchange_explicit(&counts->torn, 0, memory_order_relaxed);
+}
+
 void gw_shard_unref(struct gw_tensor_table *table, struct gw_shard *shard)
 {
 	struct gw_error_kept kept;
@@ -90,6 +102,9 @@ void gw_shard_unref(struct gw_tensor_table *table, struct gw_shard *shard)
 	gw_error_keep(&kept);
 	uint64_t bytes = gw_entry_of(shard)->bytes;
 	struct gw_table_shard *source = gw_entry_of(shard)->source;
+	pthread_mutex_lock(&table->lock);
+	shard_count_ended(table, shard); /* requests that ended after the shard was unlisted */
+	pthread_mutex_unlock(&table->lock);
 	shard_free(gw_entry_of(shard));
 	pthread_mutex_lock(&table->lock);
 	table->bytes -= bytes;
@@ -188,7 +203,8 @@ void gw_table_enter(struct gw_tensor_table *table, struct gw_table_shard *entry)
 {
 	struct gw_shard *shard = &entry->shard;
 	struct gw_shard_users *users = shard->users;
-	shard->epoch = shard_next_epoch(table);
+	if (!shard->epoch)
+		shard->epoch = shard_next_epoch(table);
 	if (!shard->leader)
 		shard->leader = shard->epoch;
 	shard->listed = true;
@@ -207,6 +223,7 @@ void gw_table_unlist(struct gw_tensor_table *table, struct gw_shard *shard)
 	atomic_store_explicit(&table->slots[shard->epoch % GW_TABLE_SLOTS], NULL, memory_order_relaxed);
 	GW_SLIST_REMOVE(table->shards, shard, next);
 	shard->listed = false;
+	shard_count_ended(table, shard);
 	table->shard_count--;
 	job_drop_shard(table, shard->plan.job);
 }

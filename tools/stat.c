@@ -194,7 +194,7 @@ static void stat_print_row(const struct question *question)
 {
 	char text[GW_FIGURE_TEXT_MAX];
 	printf("%-22s", question->text);
-	for (const struct gw_figure *figure = gw_figures; figure->name; figure++)
+	for (const struct gw_figure *figure = gw_figures; figure->help; figure++)
 		if (figure->where & GW_FIGURE_IN_STAT)
 			print_cell(gw_figure_text(figure, question->stats, text), figure->width);
 	putchar('\n');
@@ -203,7 +203,7 @@ static void stat_print_row(const struct question *question)
 static void print_heading(void)
 {
 	printf("%-22s", "server");
-	for (const struct gw_figure *figure = gw_figures; figure->name; figure++)
+	for (const struct gw_figure *figure = gw_figures; figure->help; figure++)
 		if (figure->where & GW_FIGURE_IN_STAT)
 			print_cell(figure->column, figure->width);
 	putchar('\n');
@@ -266,7 +266,7 @@ static json_t *shown_by_cluster(const json_t *answer)
 {
 	json_t *shown = json_object();
 	char text[GW_FIGURE_TEXT_MAX];
-	for (const struct gw_figure *figure = gw_figures; figure->name; figure++)
+	for (const struct gw_figure *figure = gw_figures; figure->help; figure++)
 		if (figure->where & GW_FIGURE_IN_CLUSTER)
 			json_object_set_new(shown, figure->column, json_string(gw_figure_text(figure, answer, text)));
 	return shown;

@@ -20,6 +20,7 @@ static const struct gw_transport *const transports[] = {
 #endif
 };
 
+static_assert(GW_SERVICE_SCHEMES == GW_SCHEMES, "a service counts each of them");
 static_assert(GW_SCHEMES < GW_TRANSPORTS_MAX, "a buffer has a word for each backend, and one more");
 
 static void registry_check(const struct gw_transport *t)

@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=test/check/planted.sh
 . "$here/planted.sh"
 
-folders='core transport sampler protocol tensors client server tools bench cmd'
+folders='core transport sampler protocol metrics tensors client server tools bench cmd'
 
 circles() { # circles ROOT: prints the files of each circle, a line for each circle
 	local folder there=()

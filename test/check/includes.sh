@@ -11,7 +11,7 @@ base='core/errors core/system core/memory core/numbers core/files'
 contract='transport/service transport' # the interface of a transport, and the server's half
 tcp='transport/tcp/driver transport/tcp'
 backends="$tcp transport/tcp/client transport/tcp/server transport/memory transport/shm transport/verbs"
-below_client="$base core/graph $contract sampler sampler/blocks protocol tensors"
+below_client="$base core/graph $contract sampler sampler/blocks protocol tensors metrics"
 client='client/state client/link client/engine client/rows client/tensors client/batch client/queries client'
 layers="
 core/errors: core/errors
@@ -35,6 +35,7 @@ sampler: $base core/graph sampler/lanes sampler
 sampler/kinds: $base core/graph sampler/lanes sampler sampler/kinds
 sampler/blocks: $base core/graph sampler sampler/blocks
 protocol: $base core/graph core/rows protocol
+metrics: $base $contract metrics
 tensors: $base core/graph core/rows $contract protocol tensors
 client/state: $below_client client/state
 client/link: $below_client client/state client/link
@@ -162,6 +163,10 @@ self_test() {
 		server/x.h|"client/state/client.h"|caught
 		server/x.c|<graphwire/graphwire.h>|caught
 		tensors/x.c|"client/state/client.h"|caught
+		metrics/x.c|"server/server.h"|caught
+		metrics/x.c|"core/graph/part.h"|caught
+		transport/service/x.c|"metrics/figure.h"|caught
+		metrics/x.c|"transport/address.h"|allowed
 		client/x.c|"core/rows/store.h"|caught
 		tools/x.c|"bench/bench.h"|caught
 		bench/x.c|"tools/tools.h"|caught

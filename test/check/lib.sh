@@ -10,7 +10,7 @@ note() { printf 'note: %s\n' "$*"; }
 # Prints the names of all our C files.
 c_files() {
 	local folder
-	for folder in core include transport sampler protocol tensors client server tools bench cmd cmake examples test; do
+	for folder in core include transport sampler protocol metrics tensors client server tools bench cmd cmake examples test; do
 		[ -d "$folder" ] && find "$folder" -name '*.[ch]'
 	done | sort
 }

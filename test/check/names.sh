@@ -14,7 +14,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 
-product='core transport sampler protocol tensors client server tools bench cmd include'
+product='core transport sampler protocol metrics tensors client server tools bench cmd include'
 
 ctags=$(command -v ctags-universal || command -v ctags)
 if ! "${ctags:-false}" --version 2>/dev/null | grep -q '^Universal Ctags'; then

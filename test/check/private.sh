@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=test/check/planted.sh
 . "$here/planted.sh"
 
-folders='core transport sampler protocol tensors client server tools bench cmd'
+folders='core transport sampler protocol metrics tensors client server tools bench cmd'
 
 misnamed() { # misnamed ROOT: prints a line for each header that breaks the rule
 	local folder there=()

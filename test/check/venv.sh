@@ -37,7 +37,7 @@ python_ready_alone() {
 	mkdir -p build/python
 	build release >/dev/null || { not_ok "the release build fails" && exit 1; }
 	make_venv || { tail -n 5 "$log"; not_ok "the virtual environment could not be made; all of pip's output: $log"; exit 1; }
-	if [ -e "$venv/installed" ] && [ -e "$wheel" ] && [ -z "$(find CMakeLists.txt pyproject.toml cmake include core transport sampler protocol tensors \
+	if [ -e "$venv/installed" ] && [ -e "$wheel" ] && [ -z "$(find CMakeLists.txt pyproject.toml cmake include core transport sampler protocol metrics tensors \
 		client server tools cmd bench python deploy -type f -newer "$venv/installed" -not -path '*/__pycache__*' -print -quit)" ]; then
 		return
 	fi
@@ -83,6 +83,15 @@ tables_ready() {
 	install_beside "$beside/tables" pyarrow polars polars-runtime-32 pandas python-dateutil six duckdb || {
 		tail -n 5 "$log"
 		not_ok "packages of tables could not be installed; all of pip's output: $log"
+		return 1
+	}
+}
+
+# What parses metrics as scrapers do, in a folder of its own.
+scrapers_ready() {
+	install_beside "$beside/scrapers" prometheus_client==0.26.0 || {
+		tail -n 5 "$log"
+		not_ok "the parser of metrics could not be installed; all of pip's output: $log"
 		return 1
 	}
 }

@@ -39,7 +39,7 @@ static void each_row_is_a_figure_of_its_own(void **state)
 	char texts[64][16];
 	assert_non_null(values);
 	fill_with_different_values(values, texts);
-	json_t *answer = gw_figures_json(values);
+	json_t *answer = gw_figures_json(gw_figures, values);
 	free(values);
 	assert_non_null(answer);
 	uint32_t count = 0;

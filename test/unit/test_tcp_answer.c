@@ -80,7 +80,7 @@ static void answer_through(struct desk *desk, uint32_t out_bytes, uint32_t used)
 	assert_int_equal(torn_end, sizeof(torn));
 	assert_int_equal(torn[WIRE_HEADER_BYTES], TORN);
 	gw_tcp_answer_end(&answer);
-	gw_service_reads_end(desk->service, &answer.reads);
+	gw_service_peer_end(desk->service, &answer.peer);
 	free(out);
 }
 
@@ -125,7 +125,7 @@ static const uint8_t *direct_of(struct gw_service *service, uint32_t region, uin
 	must(gw_tcp_answer_begin(&answer, service, WIRE_GATHER, body, WIRE_READ_BYTES + 4 * count));
 	const uint8_t *direct = gw_tcp_answer_direct(&answer);
 	gw_tcp_answer_end(&answer);
-	gw_service_reads_end(service, &answer.reads);
+	gw_service_peer_end(service, &answer.peer);
 	return direct;
 }
 
@@ -182,7 +182,7 @@ static void rows_are_the_same(struct gw_service *service, const uint8_t *memory,
 	}
 	assert_int_equal(done, LARGE_ROWS * LARGE_ROW);
 	gw_tcp_answer_end(&answer);
-	gw_service_reads_end(service, &answer.reads);
+	gw_service_peer_end(service, &answer.peer);
 }
 
 static void the_choice_changes_no_bytes(void **state)

@@ -67,8 +67,9 @@ static void hub_release(struct memory_listener *listener)
 }
 
 gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
-			   struct gw_service *service, struct gw_listener **out)
+			   struct gw_service *service, int socket, struct gw_listener **out)
 {
+	(void)socket;
 	(void)groups;
 	*out = NULL;
 	gw_fork_guard(&guard);
@@ -116,7 +117,7 @@ static void leave_service(struct memory_link *link)
 		gw_task_leave(&request->task);
 	if (!link->service)
 		return;
-	gw_service_reads_end(link->service, &link->reads);
+	gw_service_peer_end(link->service, &link->peer);
 	if (link->window)
 		gw_replay_disconnect(link->service->replay_cache, link->client_uuid);
 	link->window = 0;
@@ -183,7 +184,7 @@ gw_status gw_memory_join(const char *name, struct memory_link *link)
 		listener->references++;
 		link->listener = listener;
 		link->service = listener->base.service;
-		gw_service_reads_begin(link->service, &link->reads);
+		gw_service_peer_begin(link->service, &link->peer);
 		link->thread = listener->turn++ % listener->group_count;
 		link->requests_end = &link->requests;
 		GW_LIST_INSERT(listener->links, link);

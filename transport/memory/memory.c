@@ -222,7 +222,7 @@ static void memory_leave(struct memory_endpoint *endpoint, struct gw_read_set *s
 	if (status != GW_OK)
 		gw_read_set_fail(set, status);
 	else
-		gw_count_read(&endpoint->link.reads, ranges, bytes);
+		gw_count_read(&endpoint->link.peer, ranges, bytes);
 	gw_memory_disconnect(&endpoint->link);
 }
 
@@ -352,7 +352,8 @@ static gw_status memory_request(struct gw_endpoint *base, uint16_t op, const str
 			       .bytes = bytes,
 			       .byte_count = n,
 			       .thread = endpoint->link.thread,
-			       .client_uuid = endpoint->client_uuid};
+			       .client_uuid = endpoint->client_uuid,
+			       .peer = &endpoint->link.peer};
 	struct memory_request *request = NULL;
 	struct gw_task task;
 	gw_task_begin(&task, service, &call, once, 0, service->limits.bytes_per_client);

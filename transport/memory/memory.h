@@ -35,14 +35,14 @@ struct memory_link {
 	uint32_t thread;                                 /* the poll group that serves this client, by number */
 	_Atomic bool inside;                             /* the endpoint is reading a region or running a handler */
 	struct memory_request *requests, **requests_end; /* changed while inside, or under the hub's lock */
-	struct gw_service_reads reads;
+	struct gw_service_peer peer;
 	const uint8_t *client_uuid;
 	uint64_t window; /* the service's window of the client's numbered calls; 0: none */
 	struct memory_link *next, **previous;
 };
 
 gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
-			   struct gw_service *service, struct gw_listener **out);
+			   struct gw_service *service, int socket, struct gw_listener **out);
 void gw_memory_listener_stop(struct gw_listener *base, bool close);
 void gw_memory_listener_drain(struct gw_listener *base);
 void gw_memory_listener_free(struct gw_listener *base);

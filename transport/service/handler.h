@@ -6,13 +6,16 @@
 
 #define GW_REPLY_BYTES_MAX (64u << 20) /* bytes of one reply; a backend may send it in chunks */
 
+struct gw_service_peer;
+
 /* One two-sided call. */
 struct gw_call {
 	uint16_t op;
 	const uint8_t *bytes; /* valid during one run of the handler */
 	uint32_t byte_count;
-	uint32_t thread;            /* the number of the poll group that runs the handler */
-	const uint8_t *client_uuid; /* 16 bytes */
+	uint32_t thread;              /* the number of the poll group that runs the handler */
+	const uint8_t *client_uuid;   /* 16 bytes */
+	struct gw_service_peer *peer; /* the client of the connection; NULL: not counted there */
 	/* TCP: the listener that accepted the client, and the number of the client's connection, from 1. Other
 	 * transports: NULL and 0. */
 	const void *listener;

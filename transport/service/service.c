@@ -30,7 +30,7 @@ gw_status gw_service_create(const struct gw_service_identity *identity, const st
 		gw_free(service);
 		return status;
 	}
-	pthread_mutex_init(&service->reads.lock, NULL);
+	pthread_mutex_init(&service->peers.lock, NULL);
 	service->identity = *identity;
 	gw_service_dynamic_begin(service);
 	limits = limits ? limits : &defaults;
@@ -51,7 +51,9 @@ void gw_service_destroy(struct gw_service *service)
 	assert(atomic_load(&service->counts.connections_open) == 0);
 	gw_service_dynamic_end(service);
 	gw_replay_cache_destroy(service->replay_cache);
-	pthread_mutex_destroy(&service->reads.lock);
+	for (uint32_t i = 0; i < GW_SERVICE_THREADS; i++)
+		gw_free(atomic_load(&service->threads[i]));
+	pthread_mutex_destroy(&service->peers.lock);
 	explicit_bzero(service->key, sizeof(service->key));
 	gw_free(service);
 }
@@ -136,6 +138,44 @@ static uint64_t service_look(const _Atomic uint64_t *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
+struct gw_service_thread *gw_service_thread(struct gw_service *service, uint32_t thread)
+{
+	_Atomic(struct gw_service_thread *) *place = &service->threads[thread % GW_SERVICE_THREADS];
+	struct gw_service_thread *found = atomic_load_explicit(place, memory_order_acquire);
+	if (found)
+		return found;
+	struct gw_service_thread *made = gw_calloc(1, sizeof(*made));
+	if (!made)
+		return &service->others;
+	if (atomic_compare_exchange_strong(place, &found, made))
+		return made;
+	gw_free(made);
+	return found;
+}
+
+/* The counts of each thread, then those of all others; NULL: the thread has counted nothing. */
+static const struct gw_service_thread *thread_counts(struct gw_service *service, uint32_t i)
+{
+	return i < GW_SERVICE_THREADS ? atomic_load_explicit(&service->threads[i], memory_order_acquire)
+				      : &service->others;
+}
+
+static void sum_calls(struct gw_service *service, struct gw_service_calls into[GW_SERVICE_OPS][GW_SERVICE_SCHEMES])
+{
+	for (uint32_t i = 0; i <= GW_SERVICE_THREADS; i++) {
+		const struct gw_service_thread *counts = thread_counts(service, i);
+		for (uint32_t op = 0; counts && op < GW_SERVICE_OPS; op++) {
+			for (uint32_t scheme = 0; scheme < GW_SERVICE_SCHEMES; scheme++) {
+				into[op][scheme].requests += service_look(&counts->calls[op][scheme].requests);
+				into[op][scheme].errors += service_look(&counts->calls[op][scheme].errors);
+				into[op][scheme].received_bytes +=
+					service_look(&counts->calls[op][scheme].received_bytes);
+				into[op][scheme].sent_bytes += service_look(&counts->calls[op][scheme].sent_bytes);
+			}
+		}
+	}
+}
+
 void gw_service_counters(struct gw_service *service, struct gw_service_counters *out)
 {
 	const struct gw_service_counts *counts = &service->counts;
@@ -145,13 +185,51 @@ void gw_service_counters(struct gw_service *service, struct gw_service_counters 
 		.refused = service_look(&counts->refused),
 		.unproven = service_look(&counts->unproven),
 		.dropped = service_look(&counts->dropped),
-		.requests = service_look(&counts->requests),
-		.errors = service_look(&counts->errors),
 		.calls_open = service_look(&counts->calls_open),
 		.deferred = service_look(&counts->deferred),
 		.reply_bytes = service_look(&service->reply_bytes),
 	};
-	gw_service_reads_sum(service, out);
+	struct gw_service_calls calls[GW_SERVICE_OPS][GW_SERVICE_SCHEMES] = {0};
+	sum_calls(service, calls);
+	for (uint32_t op = 0; op < GW_SERVICE_OPS; op++) {
+		for (uint32_t scheme = 0; scheme < GW_SERVICE_SCHEMES; scheme++) {
+			/* the transports' own calls are no requests of the client's program */
+			out->requests += op < GW_OPS_MAX ? calls[op][scheme].requests : 0;
+			out->errors += calls[op][scheme].errors;
+		}
+	}
+	struct gw_service_calls reads[GW_SERVICE_SCHEMES] = {0};
+	gw_service_peers_sum(service, out, reads);
+	for (uint32_t scheme = 0; scheme < GW_SERVICE_SCHEMES; scheme++)
+		out->errors += reads[scheme].errors;
+	out->replays = gw_replay_cache_replays(service->replay_cache);
+}
+
+void gw_service_totals(struct gw_service *service, struct gw_service_totals *out)
+{
+	struct gw_service_counters unused = {0};
+	memset(out, 0, sizeof(*out));
+	sum_calls(service, out->calls);
+	gw_service_peers_sum(service, &unused, out->calls[GW_SERVICE_OP_READS]);
+	for (uint32_t i = 0; i <= GW_SERVICE_THREADS; i++) {
+		const struct gw_service_thread *counts = thread_counts(service, i);
+		for (uint32_t op = 0; counts && op < GW_SERVICE_OPS; op++) {
+			gw_latency_sum(&out->requests[op], &counts->requests[op]);
+			gw_latency_sum(&out->slices[op], &counts->slices[op]);
+		}
+	}
+}
+
+gw_status gw_service_past(struct gw_service *service, struct gw_service_past *out)
+{
+	*out = (struct gw_service_past){.generation = service->dynamic.next_generation};
+	return gw_replay_save(service->replay_cache, &out->calls, &out->calls_bytes);
+}
+
+gw_status gw_service_resume(struct gw_service *service, const struct gw_service_past *past)
+{
+	service->dynamic.next_generation = past->generation;
+	return gw_replay_load(service->replay_cache, past->calls, past->calls_bytes);
 }
 
 gw_status gw_service_enter(struct gw_service *service)

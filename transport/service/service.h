@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "core/errors/status.h"
+#include "core/numbers/latency.h"
 #include "core/numbers/row.h"
 #include "transport/service/handler.h"
 
@@ -104,20 +105,69 @@ gw_status gw_service_publish(struct gw_service *service, const struct gw_dynamic
  * keeps the memory until its connection ends. A second call does nothing. */
 void gw_service_withdraw(struct gw_service *service, const struct gw_region *region);
 
+/* Publishes a region with the id and generation that it had in a process whose place this one takes (gw_service_resume),
+ * before listeners use the service. GW_EXISTS: another region has the id. */
+gw_status gw_service_publish_as(struct gw_service *service, const struct gw_dynamic_region *region, uint32_t id,
+				uint32_t generation, struct gw_region *out);
+
 /* Sets the handler of an operation (op < GW_OPS_MAX). */
 gw_status gw_service_handle(struct gw_service *service, uint16_t op, gw_handler handler, void *context);
 
 /* Running totals, for stat and metrics. */
+#define GW_SERVICE_SCHEMES  4                /* transports, by their numbers in transport/scheme.h */
+#define GW_SERVICE_OPS      (GW_OPS_MAX + 1) /* operations by their numbers; the last: the transports' own calls */
+#define GW_SERVICE_OP_READS 0                /* no operation has this number: reads */
+
+struct gw_service_calls {
+	uint64_t requests, errors;
+	uint64_t received_bytes, sent_bytes; /* of the calls and of their replies; without the transport's headers */
+};
+
 struct gw_service_counters {
 	uint64_t connections_open, connections_total, refused;
 	uint64_t unproven; /* pending clients: open sockets without a completed hello */
 	uint64_t dropped;  /* pending clients closed for newer ones, and clients that did not read replies */
 	uint64_t reads, read_ranges, read_bytes, requests, errors;
+	uint64_t replays;     /* repeated calls that were answered from the replay cache */
 	uint64_t calls_open;  /* requests that are in progress, or whose long reply is being sent */
 	uint64_t deferred;    /* runs of handlers that returned GW_AGAIN */
 	uint64_t reply_bytes; /* memory that long replies use now */
 };
 void gw_service_counters(struct gw_service *service, struct gw_service_counters *out);
+
+/* The same by operation and transport, and how long calls took. Reads by clients that map or address the memory are not
+ * seen by the server. */
+struct gw_service_totals {
+	struct gw_service_calls calls[GW_SERVICE_OPS][GW_SERVICE_SCHEMES];
+	struct gw_latency requests[GW_SERVICE_OPS]; /* from a call's arrival to its reply */
+	struct gw_latency slices[GW_SERVICE_OPS];   /* each run of a handler */
+};
+void gw_service_totals(struct gw_service *service, struct gw_service_totals *out);
+
+/* The connections of clients, those with a call in progress first, up to `max` of them. Returns their number. */
+#define GW_SERVICE_PEER_NAME 56
+struct gw_service_peer_state {
+	char name[GW_SERVICE_PEER_NAME]; /* "10.0.0.2:51234", "process 1234" */
+	uint8_t client_uuid[16];         /* the same for all connections of a client */
+	uint32_t scheme;
+	uint64_t reads, read_bytes, calls;
+	uint32_t calls_open, op; /* op: of the call in progress */
+	uint64_t call_ns;        /* how long that call has taken */
+};
+uint32_t gw_service_peers(struct gw_service *service, struct gw_service_peer_state *out, uint32_t max);
+
+/* --- Hand-over to a process that goes on as the same incarnation. --- */
+
+/* What a service without connections has to hand over. */
+struct gw_service_past {
+	uint32_t generation; /* of the last dynamic region */
+	uint8_t *calls;      /* the numbered calls of clients: transport/service/replay_cache.h */
+	uint64_t calls_bytes;
+};
+/* The caller frees out->calls by gw_free. GW_BUSY: a connection or a call is open. */
+gw_status gw_service_past(struct gw_service *service, struct gw_service_past *out);
+/* Makes a new service of the same incarnation go on after this past, before listeners use it. GW_FORMAT. */
+gw_status gw_service_resume(struct gw_service *service, const struct gw_service_past *past);
 
 /* The user's runtime folder: $XDG_RUNTIME_DIR/graphwire, or /tmp/graphwire-UID. Created if it does not exist.
  * GW_REFUSED if another user owns it or may enter it. */

@@ -14,17 +14,31 @@
 struct gw_replay_cache;
 
 struct gw_service_counts { /* updated in relaxed order, since no decision depends on them */
-	_Atomic uint64_t connections_open, connections_total, refused, unproven, dropped;
-	_Atomic uint64_t requests, errors, calls_open, deferred;
+	_Atomic uint64_t connections_open, connections_total, refused, unproven, dropped, calls_open, deferred;
 };
 
-/* The reads of one connection. Only the thread that serves the connection writes these counters, so no two threads
- * write to one cache line. gw_service_reads_sum adds up the counters of all connections. Zero before
- * gw_service_reads_begin. transport/service/service_reads.c */
-struct gw_service_reads {
-	_Atomic uint64_t reads, ranges, bytes;
-	bool begun;                                /* written by the same thread */
-	struct gw_service_reads *next, **previous; /* under service->reads.lock */
+/* What one thread has counted: no two threads write to one cache line. */
+#define GW_SERVICE_THREADS 256
+struct gw_service_thread {
+	struct {
+		_Atomic uint64_t requests, errors, received_bytes, sent_bytes;
+	} calls[GW_SERVICE_OPS][GW_SERVICE_SCHEMES];
+	struct gw_latency_counts requests[GW_SERVICE_OPS], slices[GW_SERVICE_OPS];
+};
+
+/* The client of one connection: its name, what it has read, and the call that it waits for. Only the thread that serves
+ * the connection writes the counters, so no two threads write to one cache line. gw_service_peers_sum adds up the
+ * counters of all connections. Zero before gw_service_peer_begin. transport/service/service_peers.c */
+struct gw_service_peer {
+	_Atomic uint64_t reads, ranges, bytes, read_errors, calls;
+	_Atomic uint64_t call_since_ns; /* when the oldest call in progress began; 0: no call is in progress */
+	_Atomic uint32_t calls_open, op;
+	/* set before gw_service_peer_begin */
+	uint32_t scheme;
+	uint8_t client_uuid[16];
+	char name[GW_SERVICE_PEER_NAME];
+	bool begun;                               /* written by the same thread */
+	struct gw_service_peer *next, **previous; /* under service->peers.lock */
 };
 
 /* Another transport to the service (RDMA), for clients that have completed the hello over TCP. The thread that serves
@@ -111,11 +125,16 @@ struct gw_service {
 	struct gw_service_dynamic dynamic;
 	_Atomic(const struct gw_service_upgrade *) upgrade;
 	struct gw_service_counts counts;
+	/* By thread, made when the thread counts its first call. Threads without memory for theirs share `others`. */
+	_Atomic(struct gw_service_thread *) threads[GW_SERVICE_THREADS];
+	struct gw_service_thread others;
 	struct {
 		pthread_mutex_t lock;
-		struct gw_service_reads *connections;
-		uint64_t reads, ranges, bytes; /* sums of ended connections */
-	} reads;
+		struct gw_service_peer *first;
+		struct {
+			uint64_t reads, ranges, bytes, errors;
+		} ended[GW_SERVICE_SCHEMES]; /* sums of ended connections */
+	} peers;
 	/* How much of limits.reply_bytes is in use, and how many calls wait for reply memory. */
 	_Atomic uint64_t reply_bytes;
 	_Atomic uint32_t short_of_room;
@@ -126,21 +145,27 @@ static inline void gw_count(_Atomic uint64_t *counter, uint64_t n)
 	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
-/* gw_service_reads_begin adds the connection's counters to the service. gw_service_reads_end removes them and keeps
+/* The counts of a thread (gw_call.thread). */
+struct gw_service_thread *gw_service_thread(struct gw_service *service, uint32_t thread);
+
+/* gw_service_peer_begin adds the connection's counters to the service. gw_service_peer_end removes them and keeps
  * their sum; it does nothing if they were not added. */
-void gw_service_reads_begin(struct gw_service *service, struct gw_service_reads *reads);
-void gw_service_reads_end(struct gw_service *service, struct gw_service_reads *reads);
+void gw_service_peer_begin(struct gw_service *service, struct gw_service_peer *peer);
+void gw_service_peer_end(struct gw_service *service, struct gw_service_peer *peer);
+/* A call of the client begins and ends. */
+void gw_service_peer_call(struct gw_service_peer *peer, uint32_t op, uint64_t now_ns);
+void gw_service_peer_called(struct gw_service_peer *peer);
 static inline void gw_count_alone(_Atomic uint64_t *counter, uint64_t n)
 {
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
 /* Counts one read of `ranges` ranges and `bytes` bytes. */
-static inline void gw_count_read(struct gw_service_reads *reads, uint64_t ranges, uint64_t bytes)
+static inline void gw_count_read(struct gw_service_peer *peer, uint64_t ranges, uint64_t bytes)
 {
-	gw_count_alone(&reads->reads, 1);
-	gw_count_alone(&reads->ranges, ranges);
-	gw_count_alone(&reads->bytes, bytes);
+	gw_count_alone(&peer->reads, 1);
+	gw_count_alone(&peer->ranges, ranges);
+	gw_count_alone(&peer->bytes, bytes);
 }
 
 /* Takes a place for a connection. GW_LIMIT: no place is free; the caller counts the refusal. */

@@ -13,8 +13,9 @@ gw_status gw_service_region_check(const uint8_t *base, uint64_t bytes, uint64_t 
 void gw_service_dynamic_begin(struct gw_service *service);
 void gw_service_dynamic_end(struct gw_service *service); /* call it after the listeners have ended */
 
-/* --- service_reads.c --- */
+/* --- service_peers.c --- */
 /* Adds the reads of all connections, ended ones included, to the counters. */
-void gw_service_reads_sum(struct gw_service *service, struct gw_service_counters *out);
+void gw_service_peers_sum(struct gw_service *service, struct gw_service_counters *out,
+			  struct gw_service_calls reads[GW_SERVICE_SCHEMES]);
 
 #endif

@@ -27,6 +27,10 @@ struct gw_task {
 	struct gw_call call; /* the backend owns call.bytes, and sets the pointer before each run */
 	struct gw_once once; /* sequence 0: the call may run twice */
 	bool open;           /* counted in calls_open */
+	bool ran;
+	struct gw_service_thread *counts;
+	uint32_t op;               /* in the counts */
+	uint64_t begun_ns, run_ns; /* when the task began; how long its last run took */
 	struct gw_replay_entry *replay;
 	struct gw_reply reply;
 };

@@ -11,6 +11,18 @@
 
 #include "transport/tcp/socket.h"
 
+gw_status gw_socket_address(const struct sockaddr *end, uint32_t bytes, struct gw_address *out)
+{
+	char port[8];
+	*out = (struct gw_address){.scheme = "tcp"};
+	int error = getnameinfo(end, bytes, out->host, sizeof(out->host), port, sizeof(port),
+				NI_NUMERICHOST | NI_NUMERICSERV);
+	if (error)
+		return gw_fail(GW_IO, "the address of a port: %s", gai_strerror(error));
+	out->port = (uint16_t)strtoul(port, NULL, 10);
+	return GW_OK;
+}
+
 /* A numeric address needs no look-up. */
 static int tcp_socket_ask(const struct gw_address *address, int flags, struct addrinfo **list)
 {

@@ -13,6 +13,9 @@ gw_status gw_socket_resolve(const struct gw_address *address, struct addrinfo **
 uint32_t gw_socket_receive_buffer(int fd);
 /* Sets TCP_NODELAY and keepalive, which finds half-open peers within about a minute. */
 void gw_socket_tune(int fd);
+/* The numeric address of a socket's end. GW_IO: the address is of another family. */
+struct sockaddr;
+gw_status gw_socket_address(const struct sockaddr *end, uint32_t bytes, struct gw_address *out);
 /* The process that listens on the port, as "process PID (name)", or "another process" if /proc does not show it. */
 void gw_socket_holder(uint16_t port, char *text, size_t bytes);
 

@@ -21,6 +21,7 @@
 #include "core/memory/alloc.h"
 #include "core/memory/list.h"
 #include "core/system/clock.h"
+#include "transport/scheme.h"
 #include "transport/verbs/listener_private.h"
 
 /* How often a client that does not read its reply is looked at again: whether others need the memory. */
@@ -92,6 +93,7 @@ void gw_verbs_client_end(struct verbs_client *client)
 	GW_LIST_REMOVE(client);
 	chains_remove(client);
 	gw_task_end(&client->task);
+	gw_service_peer_end(client->cm_listener->listener->base.service, &client->peer);
 	gw_free(client->request);
 	gw_free(client);
 }
@@ -108,7 +110,7 @@ void gw_verbs_client_left(struct verbs_cm_listener *cm_listener, uint64_t connec
 gw_status gw_verbs_client_create(struct verbs_cm_listener *cm_listener, const struct gw_call *call,
 				 const struct handshake_question *question, struct verbs_client **out)
 {
-	const struct gw_service *service = cm_listener->listener->base.service;
+	struct gw_service *service = cm_listener->listener->base.service;
 	*out = NULL;
 	gw_verbs_client_left(cm_listener, call->connection);
 	struct verbs_client *client = gw_calloc(1, sizeof(*client));
@@ -132,6 +134,11 @@ gw_status gw_verbs_client_create(struct verbs_cm_listener *cm_listener, const st
 	client->qp_count = question->qps < VERBS_QPS_MAX ? question->qps : VERBS_QPS_MAX;
 	GW_LIST_INSERT(cm_listener->clients, client);
 	chains_insert(client);
+	client->peer.scheme = GW_SCHEME_VERBS;
+	memcpy(client->peer.client_uuid, call->client_uuid, sizeof(client->peer.client_uuid));
+	if (call->peer)
+		memcpy(client->peer.name, call->peer->name, sizeof(client->peer.name));
+	gw_service_peer_begin(service, &client->peer);
 	*out = client;
 	return GW_OK;
 }
@@ -302,7 +309,8 @@ static void verbs_client_answer(struct verbs_client *client, const struct verbs_
 			       .bytes = bytes,
 			       .byte_count = message->total,
 			       .thread = client->cm_listener->number,
-			       .client_uuid = client->client_uuid};
+			       .client_uuid = client->client_uuid,
+			       .peer = &client->peer};
 	uint64_t held = client->stream.pages.bytes + message->total, limit = service->limits.bytes_per_client;
 	client->calling = true;
 	client->reply_tag = message->tag;

@@ -290,7 +290,7 @@ static void listener_destroy(struct verbs_listener *listener)
 }
 
 gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
-			  struct gw_service *service, struct gw_listener **out)
+			  struct gw_service *service, int socket, struct gw_listener **out)
 {
 	*out = NULL;
 	if (atomic_load(&service->upgrade))
@@ -322,7 +322,7 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 	for (uint32_t i = 0; i < group_count && status == GW_OK; i++)
 		status = cm_listener_open(&listener->cm_listeners[i]);
 	if (status == GW_OK)
-		status = gw_transport_tcp.listen(groups, group_count, address, service, &listener->tcp);
+		status = gw_transport_tcp.listen(groups, group_count, address, service, socket, &listener->tcp);
 	if (status != GW_OK) {
 		for (uint32_t i = 0; i < group_count; i++) {
 			if (!listener->cm_listeners[i].id)
@@ -351,6 +351,15 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 	atomic_store(&service->upgrade, &listener->way);
 	*out = &listener->base;
 	return GW_OK;
+}
+
+gw_status gw_verbs_listener_yield(struct gw_listener *base, int *socket)
+{
+	struct verbs_listener *listener = (struct verbs_listener *)base;
+	gw_status status = gw_transport_tcp.listener_yield(listener->tcp, socket);
+	if (status == GW_OK)
+		atomic_store(&listener->stopped, true);
+	return status;
 }
 
 /* Reads in flight do not count as work: they end with the client's queue pairs once no reply is owed. */

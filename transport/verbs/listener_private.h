@@ -33,6 +33,7 @@ struct verbs_client {
 	uint64_t connection;                                     /* number of its TCP connection */
 	uint8_t token[HANDSHAKE_TOKEN_BYTES];
 	uint8_t client_uuid[16];
+	struct gw_service_peer peer;
 	uint64_t expires_ns;         /* the client ends then, unless every queue pair is established */
 	struct gw_deadline deadline; /* in the CM listener's: when gw_verbs_client_tick must run */
 	struct verbs_rail *rail;

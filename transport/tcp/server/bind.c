@@ -95,16 +95,9 @@ gw_status gw_port_bound(int reservation, struct gw_address *out)
 		struct sockaddr any;
 	} bound = {0};
 	socklen_t bytes = sizeof(bound);
-	char port[8];
-	*out = (struct gw_address){.scheme = "tcp"};
 	if (getsockname(reservation, &bound.any, &bytes) != 0)
 		return gw_fail_errno(GW_IO, errno, "the address of a port");
-	int error = getnameinfo(&bound.any, bytes, out->host, sizeof(out->host), port, sizeof(port),
-				NI_NUMERICHOST | NI_NUMERICSERV);
-	if (error)
-		return gw_fail(GW_IO, "the address of a port: %s", gai_strerror(error));
-	out->port = (uint16_t)strtoul(port, NULL, 10);
-	return GW_OK;
+	return gw_socket_address(&bound.any, bytes, out);
 }
 
 void gw_port_yield(int reservation)

@@ -118,7 +118,7 @@ void gw_tcp_server_end(struct tcp_server *server)
 	gw_deadlines_leave(&server->loop->deadlines, &server->deadline);
 	if (server->entered) {
 		gw_service_left(server->service, server->number, server->thread);
-		gw_service_reads_end(server->service, &server->read.reads);
+		gw_service_peer_end(server->service, &server->read.peer);
 		gw_dynamic_pins_end(&server->leases, server->service);
 		if (server->window)
 			gw_replay_disconnect(server->service->replay_cache, server->auth.client_uuid);

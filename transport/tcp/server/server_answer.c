@@ -69,12 +69,10 @@ gw_status gw_tcp_answer_begin(struct tcp_answer *answer, struct gw_service *serv
 	if (place)
 		gw_dynamic_region_leave(service, place);
 	if (status != GW_OK) {
-		gw_count(&service->counts.errors, 1);
+		gw_count_alone(&answer->peer.read_errors, 1);
 		return status;
 	}
-	if (!answer->reads.begun)
-		gw_service_reads_begin(service, &answer->reads);
-	gw_count_read(&answer->reads, answer->ranges.read.count, answer->ranges.bytes);
+	gw_count_read(&answer->peer, answer->ranges.read.count, answer->ranges.bytes);
 	answer->next = answer->next_done = 0;
 	answer->torn_count = 0;
 	answer->gathered = answer->gone = false;

@@ -18,9 +18,9 @@ struct tcp_answer {
 	uint8_t *long_row;  /* a complete copy of a row that is longer than the output buffer */
 	uint32_t *torn;     /* the numbers of torn ranges */
 	uint32_t torn_count, torn_capacity;
-	bool gathered;                 /* the payload is complete: TORN comes next */
-	gw_status failure;             /* sent instead of TORN */
-	struct gw_service_reads reads; /* counts the connection's reads; the connection ends the count */
+	bool gathered;               /* the payload is complete: TORN comes next */
+	gw_status failure;           /* sent instead of TORN */
+	struct gw_service_peer peer; /* counts the connection's reads; the connection begins and ends it */
 };
 
 /* Decodes and checks the body of a GATHER or READV, and counts the read. The body must stay until the answer is

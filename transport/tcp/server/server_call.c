@@ -77,6 +77,7 @@ void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *hea
 			       .byte_count = header->bytes - WIRE_REQUEST_BYTES,
 			       .thread = server->thread,
 			       .client_uuid = server->auth.client_uuid,
+			       .peer = &server->read.peer,
 			       .listener = server->listener,
 			       .connection = server->number};
 	struct gw_once once;
@@ -85,11 +86,10 @@ void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *hea
 	memcpy(&once, body, sizeof(once));
 	server->tag = header->tag;
 	server->calling = true;
-	uint64_t begun = gw_now_ns();
-	server->said_ns = begun;
 	gw_task_begin(&server->task, server->service, &call, &once, WIRE_HEADER_BYTES, limit > held ? limit - held : 0);
+	server->said_ns = server->task.begun_ns;
 	server_call_run(server);
-	server->calls_ns += gw_now_ns() - begun;
+	server->calls_ns += server->task.run_ns;
 }
 
 void gw_tcp_server_call_resume(struct tcp_server *server)

@@ -13,12 +13,16 @@
  * an ERROR frame if it has sent a valid hello, since other programs do not understand such a frame. If no version is
  * common, a CHALLENGE says so.
  */
+#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "core/errors/log.h"
 #include "core/system/clock.h"
+#include "transport/scheme.h"
 #include "transport/service/replay_cache.h"
 #include "transport/tcp/server/server_private.h"
+#include "transport/tcp/socket.h"
 
 #define PENDING_BYTES 1024u /* of input, and of output: fits a hello, a challenge and an error */
 
@@ -89,6 +93,35 @@ static void take_hello(struct tcp_server *server, const struct wire_header *head
 	server->phase = SERVER_PROOF;
 }
 
+/* The client's address; on this host its process. "" if the kernel does not say. */
+static void name_peer(const struct tcp_server *server, char name[GW_SERVICE_PEER_NAME])
+{
+	union {
+		struct sockaddr_storage room;
+		struct sockaddr any;
+	} end = {0};
+	struct ucred process;
+	socklen_t end_bytes = sizeof(end), process_bytes = sizeof(process);
+	struct gw_address from;
+	char text[GW_ADDRESS_MAX];
+	if (server->listener->local) {
+		if (getsockopt(server->io.fd, SOL_SOCKET, SO_PEERCRED, &process, &process_bytes) == 0)
+			snprintf(name, GW_SERVICE_PEER_NAME, "process %ld", (long)process.pid);
+	} else if (getpeername(server->io.fd, &end.any, &end_bytes) == 0 &&
+		   gw_socket_address(&end.any, end_bytes, &from) == GW_OK) {
+		snprintf(name, GW_SERVICE_PEER_NAME, "%s", gw_address_text(&from, text));
+	}
+}
+
+static void begin_peer(struct tcp_server *server)
+{
+	struct gw_service_peer *peer = &server->read.peer;
+	peer->scheme = server->listener->local ? GW_SCHEME_SHM : GW_SCHEME_TCP;
+	memcpy(peer->client_uuid, server->auth.client_uuid, sizeof(peer->client_uuid));
+	name_peer(server, peer->name);
+	gw_service_peer_begin(server->service, peer);
+}
+
 /* The client has proved the key: gives it a connection's place and an output buffer for answers. */
 static gw_status server_hello_admit(struct tcp_server *server)
 {
@@ -102,6 +135,7 @@ static gw_status server_hello_admit(struct tcp_server *server)
 	}
 	gw_tcp_pending_end(server);
 	server->entered = true;
+	begin_peer(server);
 	uint32_t held = server->out_end - server->out_begin;
 	if (held)
 		memcpy(out.memory, server->out.memory + server->out_begin, held);
