@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows, replaces, ends and examines the servers on all hosts of an ip_config.txt. cluster.py --help lists the options."""
+"""Shows, replaces, ends and examines the servers on the hosts of an ip_config.txt. --help lists the options."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def what_replaced(host: Host, one: dict) -> str:
 
 
 async def replace(cluster: Cluster, options: argparse.Namespace) -> list[Any]:
-    """Replaces the servers of a name one by one, and prints each. Raises DeployError at the first failure, with the parts
-    that were replaced before it."""
+    """Replaces the servers of a name one by one, and prints each. Raises DeployError at the first failure; the text
+    names the parts that were replaced before it."""
     done: list[str] = []
 
     def show_done(host: Host, records: list[dict]) -> None:

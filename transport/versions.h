@@ -11,8 +11,8 @@ struct gw_versions {
 	uint32_t newest, oldest;
 };
 
-/* Sets *version to the newest common version. GW_VERSION: there is none; the text names the versions of both sides.
- * protocol, self and other are for the text: "protocol", "server", "client". */
+/* Sets *version to the newest common version. GW_VERSION: no common version exists; the text names the versions of both
+ * sides. protocol, self and other are for the text: "protocol", "server", "client". */
 gw_status gw_versions_common(const char *protocol, struct gw_versions own, const char *self, struct gw_versions peer,
 			     const char *other, uint32_t *version);
 

@@ -104,7 +104,8 @@ class Cluster:
         self._limit = asyncio.Semaphore(options.fanout)
 
     async def each(self, work: Any, hosts: Sequence[Host] | None = None) -> list[Any]:
-        """Runs `work` for each host, or for these. Returns the results; a DeployError takes the place of a result that failed."""
+        """Runs `work` for each host, or for these. Returns the results; a DeployError takes the place of a result that
+        failed."""
 
         async def one(host: Host) -> Any:
             async with self._limit:

@@ -132,14 +132,16 @@ class Replace(OnThisMachine):
         logs = [Path(record["log"]) for record in self.records()]
         for log, pid in zip(logs, pids):
             self.assertIn(f"pid {pid}", log.read_text())
-        self.assertIn(str(logs[0].name), self.cluster("logs", "--workspace", str(self.work), "--job", logs[0].parts[-2]))
+        shown = self.cluster("logs", "--workspace", str(self.work), "--job", logs[0].parts[-2])
+        self.assertIn(logs[0].name, shown)
         self.end()
 
     def test_a_jobs_own_servers(self) -> None:
         """The job goes on when a server of its ends after a hand-over, and its end is the end of the successor."""
         job = self.reads()
         name = self.records()[0]["name"]
-        pids = self.moved(self.cluster("upgrade", name), self.pids())
+        pids = self.pids()
+        pids = self.moved(self.cluster("upgrade", name), pids)
         self.read_on()
         self.assertEqual(self.stop(job), "")
         self.assertTrue(wait_for(lambda: not marked(self.mark)), "processes are left")
@@ -154,7 +156,8 @@ class Replace(OnThisMachine):
                 self.keep()
             job = self.reads()
             name = self.records()[0]["name"]
-            pids = self.moved(self.cluster("upgrade", name), self.pids())
+            pids = self.pids()
+            pids = self.moved(self.cluster("upgrade", name), pids)
             os.kill(pids[1], signal.SIGKILL)
             _, errors = job.communicate(timeout=HANG_S)
             self.assertEqual(job.returncode, 1)
@@ -186,7 +189,8 @@ class Replace(OnThisMachine):
     def test_restart_with_other_options(self) -> None:
         self.keep()
         job = self.reads()
-        pids = self.moved(self.cluster("restart", "--rolling", "long_live", "--", "--drain", "321"), self.pids())
+        pids = self.pids()
+        pids = self.moved(self.cluster("restart", "--rolling", "long_live", "--", "--drain", "321"), pids)
         for pid in pids:
             self.assertIn(b"\0--drain\x00321\0", Path(f"/proc/{pid}/cmdline").read_bytes())
         pids = self.moved(self.cluster("upgrade", "long_live"), pids)

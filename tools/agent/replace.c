@@ -126,7 +126,7 @@ static void replace_refuse(struct gw_agent *agent, const char *text)
 }
 
 /* The arguments of a running server, without the word that made it a successor. NULL with the error text set. */
-static json_t *words_of(pid_t pid)
+static json_t *replace_words(pid_t pid)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%ld/cmdline", (long)pid);
@@ -164,7 +164,7 @@ static gw_status replace_start(struct gw_agent *agent, const json_t *request)
 		return gw_fail(GW_NOT_FOUND, "the agent has no such server");
 	if (!old->is_ready)
 		return gw_fail(GW_BUSY, "the server of pid %ld is not ready", (long)old->pid);
-	replacement->words = words_of(old->pid);
+	replacement->words = replace_words(old->pid);
 	if (!replacement->words)
 		return GW_NOT_FOUND;
 	json_array_set_new(replacement->words, 0, json_string(program));
