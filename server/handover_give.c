@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/errors/log.h"
@@ -121,7 +122,11 @@ static gw_status send_offer(const struct giver *giver)
 	const struct gw_arena *arena = gw_part_arena(server->part);
 	struct gw_arena_shape shape;
 	char text[GW_ADDRESS_MAX];
-	int fds[2] = {gw_arena_fd(arena), server->guard_fd};
+	/* A pidfd, since a number may mean another process in the successor's namespace. */
+	int process = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	int fds[3] = {gw_arena_fd(arena), process, server->guard_fd};
+	if (process < 0)
+		return gw_fail_errno(GW_UNSUPPORTED, errno, "pidfd_open (Linux 5.3 has it)");
 	json_t *offer = gw_handover_object("offer");
 	gw_arena_shape(arena, &shape);
 	gw_handover_set(offer, "version", GW_HANDOVER_VERSION);
@@ -134,7 +139,9 @@ static gw_status send_offer(const struct giver *giver)
 		json_object_set_new(offer, "local", json_string(server->local->transport->scheme->name));
 	json_object_set_new(offer, "memory", gw_handover_shape(&shape));
 	json_object_set_new(offer, "arrays", gw_handover_arrays(server->part));
-	return give_send(giver, offer, fds, server->guard_fd < 0 ? 1 : 2);
+	gw_status status = give_send(giver, offer, fds, server->guard_fd < 0 ? 2 : 3);
+	close(process);
+	return status;
 }
 
 static const struct gw_tensor_moved *find_sent(const struct giver *giver, uint64_t epoch)

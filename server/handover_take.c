@@ -4,8 +4,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/errors/log.h"
@@ -54,8 +52,6 @@ static gw_status take_dial(const struct gw_server *server, struct gw_taker *take
 {
 	struct gw_address address = {.scheme = "shm"};
 	char name[GW_ADDRESS_NAME_MAX + 1];
-	struct ucred peer;
-	socklen_t bytes = sizeof(peer);
 	gw_handover_name(server, name);
 	memcpy(address.host, name, sizeof(name));
 	gw_status status = gw_shm_dial(&address, &taker->fd);
@@ -64,8 +60,6 @@ static gw_status take_dial(const struct gw_server *server, struct gw_taker *take
 			       "--take-over: no server of part %u of %s that can hand over runs on this host for this "
 			       "user; start without --take-over",
 			       server->options.part, server->meta->graph_name);
-	if (status == GW_OK && getsockopt(taker->fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.pid > 0)
-		taker->giver = (int)syscall(SYS_pidfd_open, peer.pid, 0);
 	return status;
 }
 
@@ -134,7 +128,8 @@ static gw_status read_offer(struct gw_server *server, struct gw_taker *taker, st
 		status = take_address(server, listen);
 	taker->arrays = json_incref(json_object_get(offer->json, "arrays"));
 	taker->memory_fd = gw_handover_message_fd(offer, 0);
-	taker->guard_fd = gw_handover_message_fd(offer, 1);
+	taker->giver = gw_handover_message_fd(offer, 1);
+	taker->guard_fd = gw_handover_message_fd(offer, 2);
 	return status;
 }
 
@@ -204,7 +199,11 @@ gw_status gw_take_over_part(struct gw_server *server, const struct gw_part_optio
 {
 	struct gw_taker *taker = server->taker;
 	struct gw_arena *arena;
-	gw_status status = gw_arena_adopt(taker->memory_fd, options->arena.name, &taker->memory, false, &arena);
+	/* Devices of Linux before 6.2 read only memory that is mapped for writing. Memory that clients of this host can
+	 * map is sealed, so that it cannot be. */
+	gw_status status = gw_arena_adopt(taker->memory_fd, options->arena.name, &taker->memory, true, &arena);
+	if (status == GW_UNSUPPORTED)
+		status = gw_arena_adopt(taker->memory_fd, options->arena.name, &taker->memory, false, &arena);
 	if (status != GW_OK)
 		return status;
 	taker->memory_fd = -1;

@@ -341,12 +341,12 @@ int gw_serve_main(int argc, char **argv)
 		return 1;
 	}
 	char address[GW_ADDRESS_MAX];
-	gw_notify("READY=1\nMAINPID=%ld\nSTATUS=serving part %u of %u of %.500s at %s", (long)getpid(),
-		  arguments.server.part, server->meta->num_parts, server->meta->graph_name,
-		  gw_server_address(server, address));
+	if (arguments.server.take_over)
+		gw_notify("MAINPID=%ld", (long)getpid());
+	gw_notify("READY=1\nSTATUS=serving part %u of %u of %.500s at %s", arguments.server.part,
+		  server->meta->num_parts, server->meta->graph_name, gw_server_address(server, address));
 	int received = keep_files_until_signal(server, &signals);
 	if (received <= 0) {
-		gw_notify("STOPPING=1");
 		gw_server_end(server, 0);
 		return received < 0;
 	}
