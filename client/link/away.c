@@ -170,7 +170,8 @@ void gw_link_wait_or_give_up(struct gw_link *link, gw_status status)
 	link->backoff_ns = link->backoff_ns ? link->backoff_ns * 2 : GW_BACKOFF_MIN_NS;
 	if (link->backoff_ns > BACKOFF_MAX_NS)
 		link->backoff_ns = BACKOFF_MAX_NS;
-	link->retry_ns = at_once ? now : now + link->backoff_ns - gw_mix64(now ^ (uintptr_t)link) % (link->backoff_ns / 2);
+	link->retry_ns =
+		at_once ? now : now + link->backoff_ns - gw_mix64(now ^ (uintptr_t)link) % (link->backoff_ns / 2);
 	gw_log(GW_LOG_INFO, "%s; trying again in %llu ms", link->reason,
 	       (unsigned long long)((link->retry_ns - now) / GW_NS_PER_MS));
 }

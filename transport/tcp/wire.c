@@ -2,12 +2,10 @@
  * counts against the body, reserved bytes against zero, and shifts against overflow. */
 #include "transport/tcp/wire.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "transport/row_ranges.h"
-
-#define VERSIONS_TEXT 40u
+#include "transport/versions.h"
 
 static const struct {
 	const char *name;
@@ -63,23 +61,12 @@ gw_status gw_wire_header(const uint8_t bytes[WIRE_HEADER_BYTES], bool from_clien
 	return GW_OK;
 }
 
-/* "version 6", or "versions 7 to 9". */
-static const char *versions_text(const struct wire_versions *versions, char text[VERSIONS_TEXT])
-{
-	if (versions->oldest == versions->newest)
-		snprintf(text, VERSIONS_TEXT, "version %u", versions->newest);
-	else
-		snprintf(text, VERSIONS_TEXT, "versions %u to %u", versions->oldest, versions->newest);
-	return text;
-}
-
 /* Checks the versions at the head of a HELLO or CHALLENGE, and that the body has the length of one. */
 static gw_status wire_check_versions(const uint8_t *body, uint32_t n, uint32_t length, const char *self,
 				     const char *other, uint32_t *version)
 {
-	const struct wire_versions own = WIRE_VERSIONS;
+	const struct gw_versions own = {WIRE_VERSION, WIRE_OLDEST};
 	struct wire_versions peer = {0};
-	char text[VERSIONS_TEXT], own_text[VERSIONS_TEXT];
 	memcpy(&peer, body, n < sizeof(peer) ? n : sizeof(peer));
 	if (peer.magic != WIRE_MAGIC)
 		return gw_fail(GW_PROTOCOL, "the other side does not speak Graphwire");
@@ -88,10 +75,10 @@ static gw_status wire_check_versions(const uint8_t *body, uint32_t n, uint32_t l
 	else if (!peer.oldest || peer.oldest > peer.newest)
 		return gw_fail(GW_PROTOCOL, "the %s speaks protocol versions %u to %u", other, peer.oldest,
 			       peer.newest);
-	*version = own.newest < peer.newest ? own.newest : peer.newest;
-	if (*version < own.oldest || *version < peer.oldest)
-		return gw_fail(GW_VERSION, "the %s speaks protocol %s, this %s %s; install the same", other,
-			       versions_text(&peer, text), self, versions_text(&own, own_text));
+	gw_status status = gw_versions_common("protocol", own, self, (struct gw_versions){peer.newest, peer.oldest},
+					      other, version);
+	if (status != GW_OK)
+		return status;
 	if (peer.newest > own.newest ? n < length : n != length)
 		return gw_fail(GW_PROTOCOL, "the first frame of the %s has %u bytes", other, n);
 	return GW_OK;

@@ -25,8 +25,8 @@
  * Each side names the newest and the oldest version that it speaks; the connection uses the newest version that both
  * speak. What every version keeps, so that each side recognises the other: the header, and the first 12 bytes of HELLO
  * and CHALLENGE. Since version 7 also all fields of HELLO and CHALLENGE: later versions may only add bytes to the end.
- * A program speaks its own version and the one before it, so servers of a job can be replaced one by one. What a version
- * adds is in wire.c's table of frames: a frame of a later version than the connection's is unknown.
+ * A program speaks its own version and the one before it, so servers of a job can be replaced one by one. What a
+ * version adds is in wire.c's table of frames: a frame of a later version than the connection's is unknown.
  *
  * These functions are pure: bytes in, structs out, no state, no allocation. The fuzzers start here.
  */
@@ -43,7 +43,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-end
 #ifndef WIRE_VERSION /* the programs other_protocol_* define another one */
 #define WIRE_VERSION 8u
 #endif
-#define WIRE_RANGES_FIRST  7u /* older versions speak only their own, and name no oldest */
+#define WIRE_RANGES_FIRST 7u /* older versions speak only their own, and name no oldest */
 /* The oldest version that this program still speaks. */
 #define WIRE_OLDEST        (WIRE_VERSION > WIRE_RANGES_FIRST ? WIRE_VERSION - 1 : WIRE_VERSION)
 #define WIRE_MAGIC         0x3157472d54504157ull /* "WAPT-GW1" in memory */

@@ -21,7 +21,6 @@
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 #include "transport/tcp/loop.h"
-#include "transport/tcp/server/server.h"
 
 #define BACKLOG      128
 #define REJECT_BYTES 100                 /* most bytes of text in a rejection */
@@ -187,12 +186,12 @@ void gw_verbs_cm_listeners_tick(struct verbs_loop *loop, uint64_t now_ns)
 /* --- Questions of clients over TCP, answered by the thread of their connection. --- */
 
 static gw_status verbs_listener_notify(const struct verbs_cm_listener *cm_listener, const struct verbs_client *client,
-				       struct gw_reply *reply)
+				       uint32_t version, struct gw_reply *reply)
 {
 	const struct verbs_listener *listener = cm_listener->listener;
 	const struct gw_service *service = listener->base.service;
 	struct handshake_answer answer = {
-		.version = HANDSHAKE_VERSION,
+		.version = version,
 		.qps = client->qp_count,
 		.receives = VERBS_RECEIVES,
 		.chunk_bytes = VERBS_CHUNK_BYTES,
@@ -246,7 +245,7 @@ static gw_status answer_question(void *context, const struct gw_call *call, stru
 	if (status == GW_OK)
 		status = gw_verbs_client_create(cm_listener, call, &question, &client);
 	if (status == GW_OK) {
-		status = verbs_listener_notify(cm_listener, client, reply);
+		status = verbs_listener_notify(cm_listener, client, question.version, reply);
 		if (status != GW_OK)
 			gw_verbs_client_end(client);
 	}
@@ -367,11 +366,11 @@ gw_status gw_verbs_listener_yield(struct gw_listener *base, int *socket)
 void gw_verbs_listener_drain(struct gw_listener *base)
 {
 	struct verbs_listener *listener = (struct verbs_listener *)base;
+	bool moved = atomic_load(&base->moved);
+	atomic_store(&listener->tcp->moved, moved);
 	atomic_store(&listener->stopped, true);
 	gw_transport_tcp.listener_stop(listener->tcp, false);
-	if (atomic_load(&base->moved))
-		gw_tcp_listener_tell_moved(listener->tcp);
-	listener->drain_ns = gw_now_ns() + (atomic_load(&base->moved) ? MOVED_NS : 0);
+	listener->drain_ns = gw_now_ns() + (moved ? MOVED_NS : 0);
 	atomic_store(&listener->draining, true);
 	for (uint32_t i = 0; i < listener->cm_listener_count; i++)
 		gw_transport_verbs.wake(listener->cm_listeners[i].loop);

@@ -397,18 +397,15 @@ void gw_tcp_listener_drain(struct gw_listener *base)
 	tcp_listener_look(listener);
 }
 
-void gw_tcp_listener_tell_moved(struct gw_listener *base)
-{
-	atomic_store(&base->moved, true);
-	tcp_listener_look((struct tcp_listener *)base);
-}
-
 void gw_tcp_listener_stop(struct gw_listener *base, bool close)
 {
 	struct tcp_listener *listener = (struct tcp_listener *)base;
 	tcp_listener_stop_accepting(listener);
-	if (!close)
+	if (!close) {
+		if (atomic_load(&base->moved)) /* the connections go on, and carry the notice */
+			tcp_listener_look(listener);
 		return;
+	}
 	gw_dynamic_region_unwatch(listener->base.service, &listener->watcher);
 	atomic_store(&listener->closing, true);
 	/* A polled loop ends its connections itself, soon. This thread takes possession of the others. */

@@ -11,7 +11,7 @@
  * Fairness: after handlers of one client took CALLS_NS, other clients have their turn.
  *
  * Draining: when the listener drains, the connection receives no more. It answers the complete frames in its buffer,
- * and ends with the last byte of the answers. If a successor has the address, the client is told first (MOVED).
+ * and ends with the last byte of the answers. If a successor has the address, the client is notified first (MOVED).
  *
  * Errors: malformed frames, bad keys and limits close the connection; if the peer has sent a valid hello, it gets an
  * ERROR frame first. A read or request that cannot be served gets an ERROR frame, and the connection goes on.
@@ -251,8 +251,7 @@ static bool take_frame(struct tcp_server *server)
 	struct wire_header header;
 	if (have < WIRE_HEADER_BYTES)
 		return false;
-	gw_status status =
-		gw_wire_header(server->in.memory + server->in_begin, true, server->auth.version, &header);
+	gw_status status = gw_wire_header(server->in.memory + server->in_begin, true, server->auth.version, &header);
 	if (status == GW_OK && server->phase == SERVER_OPEN && header.tag == 0 && header.type != WIRE_RELEASED)
 		status = gw_fail(GW_PROTOCOL, "a %s frame without a tag", gw_wire_type_name(header.type));
 	if (status != GW_OK && server->phase == SERVER_HELLO) {
@@ -568,8 +567,8 @@ void gw_tcp_servers_call(struct tcp_loop *loop)
 		loop->driver->ops->kick(loop->driver, &server->io);
 }
 
-/* Lets each connection of a draining listener end, once no answer is owed to it. Pending clients end at once. Clients of
- * a listener that has moved are notified. */
+/* Lets each connection of a draining listener end, once no answer is owed to it. Pending clients end at once. Clients
+ * of a listener that has moved are notified. */
 void gw_tcp_servers_drain(struct tcp_loop *loop)
 {
 	for (struct tcp_server *server = loop->servers, *next; server; server = next) {

@@ -51,8 +51,6 @@ gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tc
 void gw_tcp_listener_stop(struct gw_listener *base, bool close);
 gw_status gw_tcp_listener_yield(struct gw_listener *base, int *socket);
 void gw_tcp_listener_drain(struct gw_listener *base);
-/* Notifies the clients that a successor has the address; their connections go on. */
-void gw_tcp_listener_tell_moved(struct gw_listener *base);
 void gw_tcp_listener_free(struct gw_listener *base);
 gw_status gw_tcp_listener_keep(struct gw_listener *base);
 void gw_tcp_listeners_tick(struct tcp_loop *loop, uint64_t now_ns);
