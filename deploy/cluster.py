@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows, ends and examines the servers on all hosts of an ip_config.txt. cluster.py --help lists the options."""
+"""Shows, replaces, ends and examines the servers on the hosts of an ip_config.txt. --help lists the options."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from gwdeploy.cluster import Cluster, in_json, is_left, parse, table
 from gwdeploy.errors import DeployError
+from gwdeploy.ip_config import Host
 from gwdeploy.main import run
 
 
@@ -55,6 +56,34 @@ async def stop(cluster: Cluster, options: argparse.Namespace) -> list[Any]:
     return found
 
 
+def what_replaced(host: Host, one: dict) -> str:
+    """Describes a server that was replaced."""
+    pause = "the part was loaded again" if one["pause_ms"] is None else f"pause {one['pause_ms']} ms"
+    return (
+        f"{host}: part {one['part']}: pid {one['pid_before']} (version {one['version_before']}) -> "
+        f"pid {one['pid']} (version {one['version']}), {pause}"
+    )
+
+
+async def replace(cluster: Cluster, options: argparse.Namespace) -> list[Any]:
+    """Replaces the servers of a name one by one, and prints each. Raises DeployError at the first failure; the text
+    names the parts that were replaced before it."""
+    done: list[str] = []
+
+    def show_done(host: Host, records: list[dict]) -> None:
+        done.extend(str(one["part"]) for one in records)
+        show(in_json([host], [records], "replaced") if options.json else [what_replaced(host, one) for one in records])
+
+    found = await cluster.replace(show_done)
+    if not found:
+        raise DeployError(f'no host has a server named "{options.name}" on its port; cluster.py status lists them')
+    for one in found:
+        if isinstance(one, DeployError):
+            parts = f"part{'s' if len(done) > 1 else ''} {', '.join(done)}"
+            raise DeployError(f"{one}; {f'replaced before: {parts}' if done else 'no server was replaced'}")
+    return found
+
+
 async def lines_of(cluster: Cluster, options: argparse.Namespace) -> list[Any]:
     """Prints the lines of each host: its logs, or the doctor's report."""
     servers = [host.listen for host in cluster.hosts]
@@ -75,7 +104,7 @@ async def main(words: Sequence[str]) -> int:
     """Runs the command. Returns 0, or 1 if a host failed."""
     options = parse(words)
     cluster = Cluster(options)
-    work = {"status": status, "stop": stop}.get(options.what, lines_of)
+    work = {"status": status, "stop": stop, "upgrade": replace, "restart": replace}.get(options.what, lines_of)
     found = await work(cluster, options)
     errors = [one for one in found if isinstance(one, DeployError)]
     if not options.json and options.what != "status":

@@ -50,6 +50,22 @@ static gw_status guard_failed(const char *name, int error)
 	return gw_fail_errno(GW_IO, error, "%s/%s", path, name);
 }
 
+static gw_status guard_write(const struct gw_server *server, int fd, const char *name)
+{
+	char text[GW_ADDRESS_MAX + 64], address[GW_ADDRESS_MAX];
+	int n = snprintf(text, sizeof(text), "pid %ld at %s", (long)getpid(),
+			 gw_address_text(&server->options.listen, address));
+	errno = ENOSPC; /* the error of a short write */
+	return ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n ? guard_failed(name, errno) : GW_OK;
+}
+
+gw_status gw_server_guard_sign(struct gw_server *server)
+{
+	char name[NAME_MAX_BYTES];
+	name_lock(server, name);
+	return server->guard_fd < 0 ? GW_OK : guard_write(server, server->guard_fd, name);
+}
+
 /* Opens and locks the file. The caller has locked the folder, so that no server removes the file in between. Releases
  * the server's earlier lock, whose file was removed. */
 static gw_status guard_take(struct gw_server *server, int folder, const char *name)
@@ -62,12 +78,8 @@ static gw_status guard_take(struct gw_server *server, int folder, const char *na
 		close(fd);
 		return status;
 	}
-	char text[GW_ADDRESS_MAX + 64], address[GW_ADDRESS_MAX];
-	int n = snprintf(text, sizeof(text), "pid %ld at %s", (long)getpid(),
-			 gw_address_text(&server->options.listen, address));
-	errno = ENOSPC; /* the error of a short write */
-	if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) {
-		gw_status status = guard_failed(name, errno);
+	gw_status status = guard_write(server, fd, name);
+	if (status != GW_OK) {
 		close(fd);
 		return status;
 	}

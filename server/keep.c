@@ -10,7 +10,7 @@
  */
 
 #include "core/errors/log.h"
-#include "server/server.h"
+#include "server/handover.h"
 
 static gw_status keep_all(struct gw_server *server)
 {
@@ -19,6 +19,8 @@ static gw_status keep_all(struct gw_server *server)
 		status = gw_key_keep(server->options.listen.port, server->service);
 	if (status == GW_OK && server->local)
 		status = gw_listener_keep(server->local);
+	if (status == GW_OK)
+		status = gw_handover_keep(server);
 	return status;
 }
 

@@ -1,10 +1,12 @@
 /* Finds the processes that still map memory of servers that have ended.
  *
- *   /proc/PID/maps of every process -> the mappings of graphwire memfds, by inode -> one is writable: its server lives
+ *   /proc/PID/maps of every process -> the mappings of graphwire memfds, by inode -> one is a server's: it lives
  *                                                                                -> else: each mapping keeps the memory
  *
- * A server's own mapping is writable while the server lives. Clients map the memory read-only, which the seals enforce.
- * The result becomes part of an error text. Processes that cannot be read, or do not fit into the text, are left out.
+ * A server's own mapping is writable while the server lives. A server that took over the memory of another one cannot
+ * write to it, and has a private mapping of it (core/memory/arena_pages.h). Clients map the memory shared and
+ * read-only, which the seals enforce. The result becomes part of an error text. Processes that cannot be read, or do
+ * not fit into the text, are left out.
  */
 #include "server/leftover_memory.h"
 
@@ -24,7 +26,7 @@
 struct memory_file {
 	unsigned device[2];
 	unsigned long inode;
-	bool alive; /* a process maps it writable */
+	bool alive; /* a server maps it */
 };
 
 struct search {
@@ -46,7 +48,7 @@ static bool mapping_parse(const char *line, struct memory_mapping *out)
 	if (!strstr(line, NAME) || sscanf(line, "%llx-%llx %4s %*x %x:%x %lu", &from, &to, rights, &out->file.device[0],
 					  &out->file.device[1], &out->file.inode) != 6)
 		return false;
-	out->file.alive = rights[1] == 'w';
+	out->file.alive = rights[1] == 'w' || rights[3] == 'p';
 	out->bytes = to > from ? to - from : 0;
 	return true;
 }

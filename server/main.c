@@ -1,11 +1,13 @@
 /* `graphwire serve`: options -> start -> ready line -> wait for a signal -> drain. */
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@
 #include "core/errors/status.h"
 #include "core/system/clock.h"
 #include "metrics/exporter.h"
+#include "server/handover.h"
 #include "server/notify.h"
 #include "server/server.h"
 
@@ -169,6 +172,10 @@ static const struct gw_option table[] = {
 	 "answer scrapers there, over HTTP and without a key: /metrics (Prometheus, OpenMetrics), /healthz, /readyz "
 	 "(none; without ADDR on the loopback address)",
 	 0, GW_OPTION_CALL(take_metrics)},
+	{"take-over", NULL,
+	 "take over memory, tensors and clients from the server of this part that runs on this host, which then ends: for "
+	 "another version or other options; if that fails, the running server goes on",
+	 0, GW_OPTION_FLAG(A, server.take_over)},
 	{"log-format", "text|json", "the lines on stderr: text, or one JSON object each (text)", 0,
 	 GW_OPTION_CHOICE(A, log_format, log_formats)},
 	{"drain", "MS", "how long open work may go on after a signal (5000)", 0,
@@ -196,13 +203,17 @@ static gw_status print_ready(const struct gw_server *server)
 	char bytes[GW_UNIT_TEXT_MAX], took[GW_UNIT_TEXT_MAX], rate[GW_UNIT_TEXT_MAX];
 	const struct gw_load_stats *load = gw_part_load_stats(server->part);
 	double seconds = (double)load->ns / 1e9;
-	snprintf(line, sizeof(line),
-		 "serving part %u of %u of %s at %s: %s in %s (%s/s), over %s, %u thread%s, pid %ld\n",
+	char loaded[3 * GW_UNIT_TEXT_MAX];
+	gw_text_bytes(bytes, (double)load->bytes);
+	if (server->options.take_over)
+		snprintf(loaded, sizeof(loaded), "%s taken over", bytes);
+	else
+		snprintf(loaded, sizeof(loaded), "%s in %s (%s/s)", bytes, gw_text_duration(took, seconds),
+			 gw_text_bytes(rate, seconds > 0 ? (double)load->bytes / seconds : 0));
+	snprintf(line, sizeof(line), "serving part %u of %u of %s at %s: %s, over %s, %u thread%s, pid %ld\n",
 		 server->options.part, server->meta->num_parts, server->meta->graph_name,
-		 gw_server_address(server, address), gw_text_bytes(bytes, (double)load->bytes),
-		 gw_text_duration(took, seconds), gw_text_bytes(rate, seconds > 0 ? (double)load->bytes / seconds : 0),
-		 gw_server_transports(server, transports), server->options.threads,
-		 server->options.threads == 1 ? "" : "s", (long)getpid());
+		 gw_server_address(server, address), loaded, gw_server_transports(server, transports),
+		 server->options.threads, server->options.threads == 1 ? "" : "s", (long)getpid());
 	gw_lines_put(&lines, line, strlen(line));
 	int error = gw_lines_drain(&lines, READY_MS);
 	if (error == ETIMEDOUT)
@@ -266,14 +277,27 @@ static void choose_signals(sigset_t *signals)
 		sigaddset(signals, SIGHUP);
 }
 
+/* 0: a successor has taken over; -1: this server cannot go on. */
 static int keep_files_until_signal(struct gw_server *server, const sigset_t *signals)
 {
-	const struct timespec look = {.tv_sec = GW_SERVER_KEEP_S};
-	int received;
-	while ((received = sigtimedwait(signals, NULL, &look)) < 0)
-		if (errno == EAGAIN)
-			gw_server_keep(server);
-	return received;
+	int received = 0, fd = signalfd(-1, signals, SFD_CLOEXEC);
+	enum gw_handover_result result = GW_HANDOVER_NONE;
+	const struct timespec look = {.tv_sec = GW_SERVER_KEEP_S}, now = {0};
+	while (result == GW_HANDOVER_NONE) {
+		struct pollfd polled[2] = {{.fd = fd, .events = POLLIN}, {.fd = server->handover_fd, .events = POLLIN}};
+		if (fd >= 0)
+			poll(polled, 2, GW_SERVER_KEEP_S * 1000);
+		received = sigtimedwait(signals, NULL, fd >= 0 ? &now : &look);
+		if (received > 0)
+			break;
+		received = 0;
+		gw_server_keep(server);
+		if (fd >= 0 && polled[1].revents)
+			result = gw_handover_answer(server, fd);
+	}
+	if (fd >= 0)
+		close(fd);
+	return result == GW_HANDOVER_LOST ? -1 : received;
 }
 
 /* The lines that stderr has not taken get the rest of the time for open work, if that is less than the usual. */
@@ -316,9 +340,15 @@ int gw_serve_main(int argc, char **argv)
 		return 1;
 	}
 	char address[GW_ADDRESS_MAX];
+	if (arguments.server.take_over)
+		gw_notify("MAINPID=%ld", (long)getpid());
 	gw_notify("READY=1\nSTATUS=serving part %u of %u of %.500s at %s", arguments.server.part,
 		  server->meta->num_parts, server->meta->graph_name, gw_server_address(server, address));
 	int received = keep_files_until_signal(server, &signals);
+	if (received <= 0) {
+		gw_server_end(server, 0);
+		return received < 0;
+	}
 	gw_log(GW_LOG_INFO, "signal %d: draining", received);
 	gw_notify("STOPPING=1\nSTATUS=ending on signal %d: open work may take %u ms more", received,
 		  arguments.server.drain_ms);

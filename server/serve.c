@@ -22,6 +22,7 @@
 #include "protocol/catalog.h"
 #include "sampler/picks.h"
 #include "server/footprint.h"
+#include "server/handover.h"
 #include "server/leftover_memory.h"
 #include "server/server.h"
 #include "tensors/features.h"
@@ -31,54 +32,6 @@
 #define LINGER_STEP_NS  (20 * GW_NS_PER_MS)
 #define LINGER_NS       (2000 * GW_NS_PER_MS)
 #define TENSOR_LEASE_MS 300000u
-
-static void *server_serve(void *argument)
-{
-	struct gw_server_thread *self = argument;
-	struct gw_server *server = self->server;
-	bool accepting = true;
-	while (!atomic_load(&server->stop)) {
-		if (self->number == 0 && accepting && atomic_load(&server->stop_accepting)) {
-			gw_listener_drain(server->listener);
-			if (server->local)
-				gw_listener_drain(server->local);
-			accepting = false;
-		}
-		gw_poll_group_poll(self->group, NULL, 0, POLL_NS);
-	}
-	return NULL;
-}
-
-/* If the kernel refuses, the thread stays unbound. */
-static void server_pin(const struct gw_server *server, pthread_t thread, uint32_t number)
-{
-	cpu_set_t allowed, wanted;
-	uint32_t before =
-		server->options.part * server->options.threads; /* threads of earlier parts' servers on this host */
-	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 ||
-	    !gw_server_place("", server->options.pin, server->options.numa, before + number, &allowed, &wanted))
-		return;
-	int error = pthread_setaffinity_np(thread, sizeof(wanted), &wanted);
-	if (error)
-		gw_log(GW_LOG_WARN, "thread %u is not pinned: %s", number, strerror(error));
-}
-
-static gw_status open_groups(struct gw_server *server)
-{
-	server->threads = gw_calloc(server->options.threads, sizeof(*server->threads));
-	if (!server->threads)
-		return GW_NO_MEMORY;
-	struct gw_poll_group_options options = {.tcp_driver = server->options.tcp_driver,
-						.spin_ns = server->options.spin_us * 1000ull};
-	for (uint32_t i = 0; i < server->options.threads; i++) {
-		server->threads[i].server = server;
-		server->threads[i].number = i;
-		gw_status status = gw_poll_group_create(&options, &server->threads[i].group);
-		if (status != GW_OK)
-			return status;
-	}
-	return GW_OK;
-}
 
 /* Finds the address for clients, in numbers: a host may know its own name as a loopback address (Debian writes
  * 127.0.1.1 into /etc/hosts), which no other host can reach. */
@@ -139,12 +92,16 @@ static gw_status find_key(struct gw_server *server)
 static gw_status leave_key(struct gw_server *server)
 {
 	if (server->options.insecure || server->options.key_file) {
-		gw_key_remove(server->options.listen.port);
+		if (!server->taker)
+			gw_key_remove(server->options.listen.port);
 		return GW_OK;
 	}
+	/* The key of the running server stays that server's until this one serves. */
+	server->key_bytes = GW_KEY_BYTES;
+	if (server->taker && gw_key_find(server->options.listen.port, server->key) == GW_OK)
+		return GW_OK;
 	gw_status status = gw_key_make(server->options.listen.port, server->key);
 	server->has_key = status == GW_OK;
-	server->key_bytes = GW_KEY_BYTES;
 	return status;
 }
 
@@ -237,8 +194,12 @@ static gw_status server_load(struct gw_server *server)
 			  .numa = server->options.numa,
 			  .shareable = true},
 	};
-	gw_status status = check_memory(server);
-	if (status == GW_OK)
+	gw_status status = GW_OK;
+	if (server->taker)
+		status = gw_take_over_part(server, &options);
+	else
+		status = check_memory(server);
+	if (status == GW_OK && !server->taker)
 		status = gw_part_open(server->meta, server->options.part, &options, &server->part);
 	for (int form = 0; status == GW_OK && form < GW_CATALOG_FORMS; form++)
 		status = gw_catalog_print(server->part, 0, (enum gw_catalog_form)form, &server->catalogs[form]);
@@ -313,7 +274,7 @@ static gw_status server_publish(struct gw_server *server)
 		choose_prefetch(server);
 	if (status == GW_OK)
 		status = open_tensors(server);
-	if (status == GW_OK)
+	if (status == GW_OK && !server->taker)
 		status = load_mutable(server);
 	if (status == GW_OK)
 		status = gw_server_answer(server);
@@ -325,77 +286,6 @@ static gw_status server_publish(struct gw_server *server)
 	return status;
 }
 
-/* The transport that the user requires in addition to TCP; NULL: every possible one. */
-static const struct gw_scheme *asked_transport(const struct gw_server *server)
-{
-	return server->options.transport ? gw_scheme_find(server->options.transport) : NULL;
-}
-
-/* Listens for clients on other hosts: over RDMA, whose listener also accepts TCP clients, or over TCP alone. Other
- * hosts cannot reach a loopback address, so there it listens over TCP alone, unless the user requires RDMA. */
-static gw_status listen_network(struct gw_server *server, struct gw_poll_group *const *groups)
-{
-	const struct gw_scheme *scheme = NULL, *asked = asked_transport(server);
-	bool loopback = gw_address_is_loopback(&server->options.listen);
-	while ((scheme = gw_scheme_below(scheme)) != NULL) {
-		struct gw_address address = server->options.listen;
-		if (scheme->local || (asked ? scheme != asked : loopback))
-			continue;
-		snprintf(address.scheme, sizeof(address.scheme), "%s", scheme->name);
-		gw_status status =
-			gw_listen(groups, server->options.threads, &address, server->service, &server->listener);
-		if (status == GW_OK || status == GW_BUSY || asked)
-			return status;
-		gw_log(status == GW_UNSUPPORTED ? GW_LOG_INFO : GW_LOG_WARN, "clients on other hosts use TCP alone: %s",
-		       gw_last_error());
-	}
-	return gw_listen(groups, server->options.threads, &server->options.listen, server->service, &server->listener);
-}
-
-/* Listens for clients on this host. If that fails, these clients use the network transport. The failure is an error
- * only if the user requires the local transport. */
-static gw_status listen_local(struct gw_server *server, struct gw_poll_group *const *groups)
-{
-	const struct gw_scheme *scheme = NULL, *asked = asked_transport(server);
-	while ((scheme = gw_scheme_below(scheme)) != NULL) {
-		struct gw_address address = {0}; /* the listener takes the incarnation as name */
-		if (!scheme->local || (asked && scheme != asked))
-			continue;
-		snprintf(address.scheme, sizeof(address.scheme), "%s", scheme->name);
-		gw_status status =
-			gw_listen(groups, server->options.threads, &address, server->service, &server->local);
-		if (status == GW_OK || asked)
-			return status;
-		gw_log(GW_LOG_INFO, "clients on this host use TCP: %s", gw_last_error());
-	}
-	return GW_OK;
-}
-
-static gw_status listen_all(struct gw_server *server)
-{
-	struct gw_poll_group *groups[GW_SERVER_THREADS_MAX];
-	for (uint32_t i = 0; i < server->options.threads; i++)
-		groups[i] = server->threads[i].group;
-	gw_port_yield(server->reservation);
-	gw_status status = listen_network(server, groups);
-	close(server->reservation);
-	server->reservation = -1;
-	return status == GW_OK ? listen_local(server, groups) : status;
-}
-
-static gw_status start_threads(struct gw_server *server)
-{
-	for (uint32_t i = 0; i < server->options.threads; i++) {
-		struct gw_server_thread *thread = &server->threads[i];
-		int error = gw_thread_start(&thread->thread, server_serve, thread);
-		if (error)
-			return gw_thread_failed(error, "cannot start thread %u", i);
-		thread->started = true;
-		server_pin(server, thread->thread, i);
-	}
-	return GW_OK;
-}
-
 /* Ensures that no other server serves this part on this host. The check needs the runtime folder. If the folder does
  * not exist, a server that needs no key from it starts without the check. */
 static gw_status server_guard(struct gw_server *server)
@@ -405,6 +295,36 @@ static gw_status server_guard(struct gw_server *server)
 		return status;
 	gw_log(GW_LOG_WARN, "%s; starting without the check for another server of this part on this host",
 	       gw_last_error());
+	return GW_OK;
+}
+
+/* Until the threads have started, and wait at the gate. */
+static gw_status take_over_steps(struct gw_server *server)
+{
+	gw_status status = gw_take_over_begin(server);
+	if (status == GW_OK)
+		status = find_key(server);
+	if (status == GW_OK)
+		status = server_load(server);
+	if (status == GW_OK)
+		status = server_publish(server);
+	if (status == GW_OK)
+		status = gw_take_over_state(server);
+	if (status == GW_OK)
+		status = gw_server_metrics_start(server);
+	if (status == GW_OK)
+		status = gw_server_listen(server);
+	if (status == GW_OK)
+		status = gw_server_start_threads(server);
+	if (status == GW_OK)
+		status = gw_take_over_finish(server);
+	if (status != GW_OK)
+		return status;
+	server->has_key = !server->options.insecure && !server->options.key_file;
+	if (!server->has_key)
+		gw_key_remove(server->options.listen.port);
+	atomic_store(&server->serving, true);
+	gw_take_over_end(server, NULL);
 	return GW_OK;
 }
 
@@ -421,7 +341,9 @@ static gw_status start_steps(struct gw_server *server)
 	warn_of_spinning(server);
 	status = check_mutable(server);
 	if (status == GW_OK)
-		status = open_groups(server);
+		status = gw_server_open_groups(server);
+	if (server->options.take_over)
+		return status == GW_OK ? take_over_steps(server) : status;
 	if (status == GW_OK)
 		status = reserve_port(server);
 	if (status == GW_OK)
@@ -435,10 +357,12 @@ static gw_status start_steps(struct gw_server *server)
 	if (status == GW_OK)
 		status = server_publish(server);
 	if (status == GW_OK)
-		status = listen_all(server);
+		status = gw_server_listen(server);
 	atomic_store(&server->serving, status == GW_OK);
 	if (status == GW_OK)
-		status = start_threads(server);
+		status = gw_server_start_threads(server);
+	if (status == GW_OK)
+		gw_handover_listen(server);
 	return status;
 }
 
@@ -454,7 +378,8 @@ gw_status gw_server_start(const struct gw_server_options *options, struct gw_ser
 		return status;
 	}
 	server->options = *options;
-	server->guard_fd = server->reservation = -1;
+	server->guard_fd = server->reservation = server->handover_fd = server->sockets[0] = server->sockets[1] = -1;
+	pthread_mutex_init(&server->gate, NULL);
 	server->started_ns = gw_monotonic_ns();
 	status = start_steps(server);
 	char holders[GW_ERROR_TEXT_MAX / 2];
@@ -468,24 +393,17 @@ gw_status gw_server_start(const struct gw_server_options *options, struct gw_ser
 	return GW_OK;
 }
 
-/* Until all accepted work is answered, or the time is up. */
-static void server_drain(struct gw_server *server, uint32_t drain_ms)
+/* A successor that fails leaves the names of its sockets to the running server. */
+static void leave_sockets(struct gw_server *server)
 {
-	atomic_store(&server->stop_accepting, true);
-	gw_poll_group_wake(server->threads[0].group);
-	uint64_t deadline = gw_deadline_ns(drain_ms);
-	struct gw_service_counters counters;
-	for (;;) {
-		gw_service_counters(server->service, &counters);
-		if (counters.connections_open == 0 && counters.calls_open == 0)
-			return;
-		if (gw_now_ns() >= deadline)
-			break;
-		struct timespec step = {.tv_nsec = DRAIN_STEP_NS};
-		nanosleep(&step, NULL);
+	struct gw_listener *listeners[] = {server->listener, server->local};
+	for (int i = 0; i < 2; i++) {
+		int socket = -1;
+		if (server->taker && listeners[i] && gw_listener_yield(listeners[i], &socket) == GW_OK)
+			close(socket);
+		if (server->sockets[i] >= 0)
+			close(server->sockets[i]);
 	}
-	gw_log(GW_LOG_WARN, "closing %llu connections whose work is still open after %u ms",
-	       (unsigned long long)counters.connections_open, drain_ms);
 }
 
 void gw_server_end(struct gw_server *server, uint32_t drain_ms)
@@ -494,25 +412,21 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 	if (!server)
 		return;
 	gw_error_keep(&kept);
+	leave_sockets(server);
+	if (server->taker) {
+		atomic_store(&server->stop, true); /* for threads that wait at the gate */
+		gw_take_over_end(server, gw_last_error());
+	}
+	gw_handover_end(server);
 	uint32_t threads = server->threads ? server->options.threads : 0;
 	/* Remove the key before the port is released: the next server on this port writes a key file of the same
 	 * name. */
 	if (server->has_key)
 		gw_key_remove(server->options.listen.port);
 	if (server->listener && threads && server->threads[0].started && drain_ms)
-		server_drain(server, drain_ms);
+		gw_server_drain(server, drain_ms);
 	gw_exporter_stop(server->exporter);
-	atomic_store(&server->stop, true);
-	for (uint32_t i = 0; i < threads; i++) {
-		if (!server->threads[i].started)
-			continue;
-		gw_poll_group_wake(server->threads[i].group);
-		pthread_join(server->threads[i].thread, NULL);
-	}
-	if (server->listener)
-		gw_listener_stop(server->listener, true);
-	gw_listener_free(server->local);
-	gw_listener_free(server->listener);
+	gw_server_stop_threads(server);
 	if (server->reservation >= 0)
 		close(server->reservation);
 	for (uint32_t i = 0; i < threads; i++) {
@@ -531,6 +445,7 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 	gw_server_unguard(server);
 	explicit_bzero(server->key, sizeof(server->key));
 	gw_meta_destroy(server->meta);
+	pthread_mutex_destroy(&server->gate);
 	gw_free(server);
 	gw_clock_leave();
 	gw_error_restore(&kept);

@@ -44,6 +44,7 @@ struct gw_server_options {
 	uint32_t mutable_count;
 	bool metrics; /* answer scrapers at metrics_at */
 	struct gw_address metrics_at;
+	bool take_over;           /* from the running server of the part: see server/handover.h */
 	uint32_t tensor_lease_ms; /* how long a job's tensors stay after its last client; 0: 300,000 */
 };
 
@@ -78,6 +79,15 @@ struct gw_server {
 	struct gw_exporter *exporter;     /* NULL: none */
 	atomic_bool serving;              /* every member above is there */
 	atomic_bool stop_accepting, stop;
+	atomic_bool draining; /* the listeners drain: connections_open only falls */
+	pthread_mutex_t gate; /* threads serve when they have passed it */
+	/* Hand-over: server/handover.h */
+	int handover_fd;                 /* by which a successor finds this server; -1: none */
+	struct gw_taker *taker;          /* of a successor, until it serves */
+	int sockets[2];                  /* listening sockets for the network and for this host; -1: none */
+	atomic_bool yield;               /* the listeners' sockets stay, in `sockets` */
+	gw_status yielded;               /* whether that worked */
+	const struct gw_scheme *kept[2]; /* transports that a successor must offer; NULL: none */
 };
 
 /* serve.c: loads, listens, starts the threads; returns when the server is ready. A failure leaves nothing behind. */
@@ -111,9 +121,28 @@ gw_status gw_server_subgraph(void *context, const struct gw_call *call, struct g
 /* answer_ids.c: the id request's handler; context: the server. */
 gw_status gw_server_ids(void *context, const struct gw_call *call, struct gw_reply *reply);
 
+/* threads.c */
+gw_status gw_server_open_groups(struct gw_server *server);
+/* Listens, at the port that was reserved or on the sockets that were yielded. */
+gw_status gw_server_listen(struct gw_server *server);
+gw_status gw_server_start_threads(struct gw_server *server);
+/* Stops accepting, and waits until all accepted work is answered, or the time is up. */
+void gw_server_drain(struct gw_server *server, uint32_t drain_ms);
+/* Ends the threads and the listeners with their connections. */
+void gw_server_stop_threads(struct gw_server *server);
+/* Drains, stops the threads, and ends the listeners, whose sockets stay open in server->sockets. Whatever the result,
+ * gw_server_thaw makes the server listen and serve again. */
+gw_status gw_server_freeze(struct gw_server *server, uint32_t drain_ms);
+gw_status gw_server_thaw(struct gw_server *server);
+
+/* handover_give.c: the name of the socket by which a successor finds the server of a part. */
+void gw_handover_name(const struct gw_server *server, char name[GW_ADDRESS_NAME_MAX + 1]);
+
 /* guard.c: takes the lock for this part on this host; GW_BUSY names the process that has it. */
 gw_status gw_server_guard(struct gw_server *server);
 void gw_server_unguard(struct gw_server *server);
+/* Writes this process's name into a lock that it got from another process. */
+gw_status gw_server_guard_sign(struct gw_server *server);
 /* Takes the lock again if its file was removed. GW_BUSY: another server took it meanwhile. */
 gw_status gw_server_guard_keep(struct gw_server *server);
 /* Whether a server of this user has the port, even if it is still loading; holder: "pid 12 at 127.0.0.1:30050". */

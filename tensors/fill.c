@@ -98,6 +98,11 @@ static gw_status fill_find_rows(const struct gw_tensor_table_options *options, c
 	return array->apart ? fill_load_apart(options, array, source) : GW_OK;
 }
 
+uint64_t gw_shard_seed(uint64_t incarnation, uint64_t epoch)
+{
+	return gw_mix64(incarnation ^ epoch);
+}
+
 gw_status gw_shard_fill(const struct gw_tensor_table_options *options, struct gw_table_shard *entry)
 {
 	const struct gw_tensor_plan *plan = &entry->shard.plan;
@@ -110,7 +115,7 @@ gw_status gw_shard_fill(const struct gw_tensor_table_options *options, struct gw
 		.dtype = (gw_dtype)plan->dtype,
 		.rows = gw_tensor_layout_count(&entry->shard.layout, part),
 		.columns = entry->shard.layout.row_elements,
-		.seed = gw_mix64(options->incarnation ^ entry->shard.epoch),
+		.seed = gw_shard_seed(options->incarnation, entry->shard.epoch),
 		.huge = options->huge,
 		.numa = options->numa,
 		.initial = {.how = (enum gw_initial)plan->initial,

@@ -94,7 +94,8 @@ static gw_status table_check_room(struct gw_tensor_table *table, const struct gw
 	return GW_OK;
 }
 
-static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor_create_call *call,
+/* epoch 0: a new one. */
+static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor_create_call *call, uint64_t epoch,
 			   struct gw_shard **out)
 {
 	const struct gw_graph_meta *meta = table->options.meta;
@@ -132,6 +133,7 @@ static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor
 	}
 	entry->bytes = bytes;
 	entry->shard.leader = call->leader;
+	entry->shard.epoch = epoch;
 	gw_table_enter(table, entry);
 	pthread_cond_broadcast(&table->changed);
 	*out = &entry->shard;
@@ -173,7 +175,7 @@ static gw_status table_make(struct gw_tensor_table *table, const struct gw_tenso
 	if (!shard && call->open)
 		return gw_fail(GW_NOT_FOUND, "tensor \"%s\" does not exist", call->plan.name);
 	gw_table_job_renew(table, call->plan.job);
-	gw_status status = shard ? shard_check(table, shard, call) : table_add(table, call, &shard);
+	gw_status status = shard ? shard_check(table, shard, call) : table_add(table, call, 0, &shard);
 	if (status != GW_OK)
 		return status;
 	if (gw_shard_state(shard) == GW_SHARD_FAILED) {
@@ -222,10 +224,19 @@ gw_status gw_tensor_table_expect(struct gw_tensor_table *table, const struct gw_
 	const struct gw_tensor_create_call call = {.plan = *plan};
 	struct gw_shard *shard = NULL;
 	pthread_mutex_lock(&table->lock);
-	gw_status status = table_add(table, &call, &shard);
+	gw_status status = table_add(table, &call, 0, &shard);
 	if (shard && gw_part_number(table->options.part) != 0)
 		shard->leader = 0;
 	pthread_mutex_unlock(&table->lock);
+	return status;
+}
+
+gw_status gw_table_take_waiting(struct gw_tensor_table *table, const struct gw_tensor_create_call *call, uint64_t epoch,
+				struct gw_shard **out)
+{
+	gw_status status = table_add(table, call, epoch, out);
+	if (status == GW_OK)
+		(*out)->leader = call->leader; /* 0: not known yet */
 	return status;
 }
 

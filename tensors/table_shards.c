@@ -203,7 +203,8 @@ void gw_table_enter(struct gw_tensor_table *table, struct gw_table_shard *entry)
 {
 	struct gw_shard *shard = &entry->shard;
 	struct gw_shard_users *users = shard->users;
-	shard->epoch = shard_next_epoch(table);
+	if (!shard->epoch)
+		shard->epoch = shard_next_epoch(table);
 	if (!shard->leader)
 		shard->leader = shard->epoch;
 	shard->listed = true;

@@ -50,8 +50,8 @@ static struct gw_table_shard *table_take_waiting(const struct gw_tensor_table *t
 	return (struct gw_table_shard *)oldest;
 }
 
-/* If publishing fails, clients request the rows. */
-static void shard_publish(struct gw_tensor_table *table, struct gw_table_shard *entry, struct gw_region *out)
+static gw_status shard_publish(struct gw_tensor_table *table, struct gw_table_shard *entry, uint32_t id,
+			       uint32_t generation, struct gw_region *out)
 {
 	struct gw_row_store *store = entry->shard.store;
 	const struct gw_row_format *format = gw_row_store_format(store);
@@ -66,22 +66,36 @@ static void shard_publish(struct gw_tensor_table *table, struct gw_table_shard *
 					   .context = entry};
 	*out = (struct gw_region){0};
 	if (!table->options.service || region.bytes == 0)
-		return;
+		return GW_OK;
 	gw_shard_ref(&entry->shard); /* for its readers */
 	entry->table = table;
-	if (gw_service_publish(table->options.service, &region, out) == GW_OK)
-		return;
-	gw_log(GW_LOG_INFO, "tensor \"%s\" is read by requests: %s", entry->shard.plan.name, gw_last_error());
+	gw_status status = generation ? gw_service_publish_as(table->options.service, &region, id, generation, out)
+				      : gw_service_publish(table->options.service, &region, out);
+	if (status == GW_OK)
+		return GW_OK;
 	out->generation = 0;
 	gw_shard_unref(table, &entry->shard);
+	return status;
+}
+
+gw_status gw_shard_publish_as(struct gw_tensor_table *table, struct gw_table_shard *entry, uint32_t id,
+			      uint32_t generation)
+{
+	struct gw_region region;
+	gw_status status = shard_publish(table, entry, id, generation, &region);
+	pthread_mutex_lock(&table->lock);
+	entry->region = region;
+	pthread_mutex_unlock(&table->lock);
+	return status;
 }
 
 static void table_fill(struct gw_tensor_table *table, struct gw_table_shard *entry)
 {
 	struct gw_region region = {0};
 	gw_status status = gw_shard_fill(&table->options, entry);
-	if (status == GW_OK)
-		shard_publish(table, entry, &region);
+	/* If publishing fails, clients request the rows. */
+	if (status == GW_OK && shard_publish(table, entry, 0, 0, &region) != GW_OK)
+		gw_log(GW_LOG_INFO, "tensor \"%s\" is read by requests: %s", entry->shard.plan.name, gw_last_error());
 	pthread_mutex_lock(&table->lock);
 	entry->region = region;
 	bool deleted = !entry->shard.listed;

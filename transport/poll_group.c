@@ -323,15 +323,21 @@ gw_status gw_endpoint_connect(struct gw_poll_group *group, const struct gw_conne
 	return status != GW_OK ? status : transport->connect(state, options, cookie, out);
 }
 
-gw_status gw_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
-		    struct gw_service *service, struct gw_listener **out)
+gw_status gw_listen_on(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
+		       struct gw_service *service, int socket, struct gw_listener **out)
 {
 	const struct gw_transport *transport;
 	*out = NULL;
 	if (group_count == 0)
 		return gw_fail(GW_INVALID, "a listener without a poll group");
 	gw_status status = gw_transport_find(address->scheme, &transport);
-	return status != GW_OK ? status : transport->listen(groups, group_count, address, service, out);
+	return status != GW_OK ? status : transport->listen(groups, group_count, address, service, socket, out);
+}
+
+gw_status gw_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
+		    struct gw_service *service, struct gw_listener **out)
+{
+	return gw_listen_on(groups, group_count, address, service, -1, out);
 }
 
 void gw_endpoint_close(struct gw_endpoint *endpoint)
@@ -358,6 +364,20 @@ void gw_listener_drain(struct gw_listener *listener)
 	gw_error_keep(&kept);
 	listener->transport->listener_drain(listener);
 	gw_error_restore(&kept);
+}
+
+gw_status gw_listener_yield(struct gw_listener *listener, int *socket)
+{
+	*socket = -1;
+	if (!listener->transport->listener_yield)
+		return gw_fail(GW_UNSUPPORTED, "%s listens without a socket", listener->transport->scheme->title);
+	return listener->transport->listener_yield(listener, socket);
+}
+
+void gw_listener_move(struct gw_listener *listener)
+{
+	atomic_store(&listener->moved, true);
+	gw_listener_drain(listener);
 }
 
 gw_status gw_listener_keep(struct gw_listener *listener)

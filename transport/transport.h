@@ -147,9 +147,9 @@ struct gw_poll_group_options {
 
 #define GW_TRANSPORTS_MAX 8 /* backends of one build; > GW_SCHEMES, so that a test can add one */
 
-/* A backend: a table of functions. Every slot is filled, except listener_keep; gw_transport_find asserts this. `state`
- * is the backend's part of a poll group. The poll group's thread calls every slot, except where a slot's comment names
- * other threads. */
+/* A backend: a table of functions. Every slot is filled, except listener_keep and listener_yield; gw_transport_find
+ * asserts this. `state` is the backend's part of a poll group. The poll group's thread calls every slot, except where a
+ * slot's comment names other threads. */
 struct gw_transport {
 	const struct gw_scheme *scheme; /* the transport's names and properties */
 	uint32_t number;                /* the scheme's number, < GW_TRANSPORTS_MAX: the index in gw_buffer.words */
@@ -258,9 +258,11 @@ struct gw_transport {
 
 	/* Server: accepts clients of the service at the address. The groups get connections in turn, and serve them
 	 * while they are polled. GW_BUSY: the port is taken; the text names the process that has it, if /proc shows
-	 * that. Port 0: any port, found in listener->address. The groups stay the caller's and outlive the listener. */
+	 * that. Port 0: any port, found in listener->address. The groups stay the caller's and outlive the listener.
+	 * socket: a socket that listens at the address already, from listener_yield, which stays the caller's; -1:
+	 * none. */
 	gw_status (*listen)(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
-			    struct gw_service *service, struct gw_listener **out);
+			    struct gw_service *service, int socket, struct gw_listener **out);
 	/* Stops accepting; open connections go on. With close = true it also ends the connections: on return, none of
 	 * them reads the service's memory. Call it from the first group's thread outside of a poll (never from a
 	 * handler), or while no group is polled. While a close runs, other groups' endpoints must not be used outside
@@ -272,6 +274,11 @@ struct gw_transport {
 	 * mapped memory go on until the listener is closed. */
 	void (*listener_drain)(struct gw_listener *listener);
 	void (*listener_free)(struct gw_listener *listener);
+
+	/* Stops accepting for ever, as listener_stop without close does, but keeps the socket and its name for another
+	 * listener, of this or another process: clients that connect meanwhile wait in the socket's queue. *socket is
+	 * the caller's. Same threads as listener_drain. A failure changes nothing. NULL: it has no socket. */
+	gw_status (*listener_yield)(struct gw_listener *listener, int *socket);
 
 	/* Keeps the files by which clients find the listener. NULL if clients need no file; no other slot may be NULL.
 	 * Creates a removed file again, with a new socket and the same name; the next poll of the accepting group
@@ -293,6 +300,9 @@ struct gw_endpoint {
 	const struct gw_transport *transport;
 	struct gw_poll_group *group;
 	enum gw_endpoint_state state;
+	/* The server said that a successor has its address: once the endpoint is lost, the caller connects again at
+	 * once. Stays false if the server's version has no such notice. */
+	bool moved;
 	struct gw_peer peer;
 	struct gw_dynamic_region_table dynamic;
 };
@@ -309,6 +319,7 @@ struct gw_listener {
 	const struct gw_transport *transport;
 	struct gw_address address; /* with the actual port */
 	struct gw_service *service;
+	_Atomic bool moved; /* gw_listener_move; listener_drain then notifies the clients */
 };
 
 /* The backend of a scheme ("tcp", "memory"). GW_UNSUPPORTED lists the backends of this build. */
@@ -345,6 +356,9 @@ gw_status gw_endpoint_connect(struct gw_poll_group *group, const struct gw_conne
 			      struct gw_endpoint **out);
 gw_status gw_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 		    struct gw_service *service, struct gw_listener **out);
+/* The same on a socket that gw_listener_yield returned, which stays the caller's; -1: as gw_listen. */
+gw_status gw_listen_on(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
+		       struct gw_service *service, int socket, struct gw_listener **out);
 
 /* Chooses the key for a connection without one. For a loopback server it chooses the key that the server left in the
  * runtime folder. The server must prove that key, since any user of this host may take the port when the server ends.
@@ -372,6 +386,11 @@ void gw_endpoint_goodbye(struct gw_endpoint *endpoint);
 void gw_endpoint_close(struct gw_endpoint *endpoint); /* NULL is allowed */
 void gw_listener_stop(struct gw_listener *listener, bool close);
 void gw_listener_drain(struct gw_listener *listener);
+gw_status gw_listener_yield(struct gw_listener *listener, int *socket);
+/* Drains, and notifies the clients that a successor has the address: they connect again at once, and do not count the
+ * loss as a failure. Call this when the successor accepts clients, or holds the socket that accepts them. A client of a
+ * version without the notice sees the connection's end, and connects again as after a loss. */
+void gw_listener_move(struct gw_listener *listener);
 gw_status gw_listener_keep(struct gw_listener *listener);
 void gw_listener_free(struct gw_listener *listener); /* NULL is allowed */
 

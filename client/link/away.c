@@ -167,10 +167,13 @@ void gw_link_wait_or_give_up(struct gw_link *link, gw_status status)
 	link->state = GW_LINK_WAITING;
 	for (struct gw_link_op *op = link->head; op; op = op->next)
 		gw_link_op_stop_clock(op, now);
+	/* A successor is asked at once, unless the server said so without answering a request on this connection. */
+	bool at_once = link->moved && !link->backoff_ns;
 	link->backoff_ns = link->backoff_ns ? link->backoff_ns * 2 : GW_BACKOFF_MIN_NS;
 	if (link->backoff_ns > BACKOFF_MAX_NS)
 		link->backoff_ns = BACKOFF_MAX_NS;
-	link->retry_ns = now + link->backoff_ns - gw_mix64(now ^ (uintptr_t)link) % (link->backoff_ns / 2);
+	link->retry_ns =
+		at_once ? now : now + link->backoff_ns - gw_mix64(now ^ (uintptr_t)link) % (link->backoff_ns / 2);
 	gw_log(GW_LOG_INFO, "%s; trying again in %llu ms", link->reason,
 	       (unsigned long long)((link->retry_ns - now) / GW_NS_PER_MS));
 }

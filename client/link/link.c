@@ -64,6 +64,7 @@ static void link_failed(struct gw_link *link, gw_status status, const char *reas
 	if (link->traced)
 		gw_link_trace_connected(link, false);
 	gw_link_note_failure(link, status, reason);
+	link->moved = link->endpoint && link->endpoint->moved;
 	gw_link_close(link);
 	gw_link_wait_or_give_up(link, status);
 }
@@ -329,7 +330,7 @@ static void link_lose(struct gw_link *link, gw_status status, const char *reason
 	const struct gw_scheme *scheme = link_scheme(link);
 	if (gw_trace_is_on())
 		gw_link_trace_lost(link);
-	if (scheme->rank > GW_RANK_FIRST && !scheme->local)
+	if (scheme->rank > GW_RANK_FIRST && !scheme->local && !link->endpoint->moved)
 		gw_upgrade_lost(&link->upgrade, scheme, gw_now_ns());
 	link_failed(link, status, reason);
 }

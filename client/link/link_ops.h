@@ -96,6 +96,7 @@ struct gw_link {
 	struct gw_upgrade upgrade;
 	bool ever_open;
 	bool offered_key; /* the TCP connection offered a key */
+	bool moved;       /* the last connection's server has a successor */
 	bool logged_away; /* the client logged that it waits for the server: see away.h */
 	enum gw_link_state state;
 	struct gw_link_op *head, **tail; /* ops that are not posted completely */

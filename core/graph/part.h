@@ -51,6 +51,11 @@ struct gw_part_options {
 /* Opens part `number` of a graph. meta must outlive the part. options may be NULL (load, verify, check). */
 gw_status gw_part_open(const struct gw_graph_meta *meta, uint32_t number, const struct gw_part_options *options,
 		       struct gw_part **out);
+/* Opens a part whose arrays are in an arena that another process of this program loaded and checked (gw_arena_adopt).
+ * Reads no file of the part. options: set_apart alone counts. The caller compares the arrays' offsets with those of the
+ * other process. The part owns the arena if the call succeeds. GW_NO_MEMORY: the arena is too short for the arrays. */
+gw_status gw_part_adopt(const struct gw_graph_meta *meta, uint32_t number, const struct gw_part_options *options,
+			struct gw_arena *arena, struct gw_part **out);
 void gw_part_close(struct gw_part *part); /* NULL is allowed */
 
 const struct gw_graph_meta *gw_part_meta(const struct gw_part *part);

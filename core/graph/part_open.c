@@ -142,10 +142,9 @@ static gw_status check_source(const struct gw_array_meta *array, struct part_sou
 	return status;
 }
 
-static gw_status open_sources(struct gw_part *part, const struct gw_part_options *options)
+static gw_status name_sources(struct gw_part *part, const struct gw_part_options *options)
 {
 	const struct gw_graph_meta *meta = part->meta;
-	bool verify = !options->skip_verify;
 	const struct gw_part_meta *arrays = &meta->parts[part->number];
 	for (uint32_t i = 0; i < part->count; i++) {
 		struct part_source *source = &part->sources[i];
@@ -158,11 +157,18 @@ static gw_status open_sources(struct gw_part *part, const struct gw_part_options
 						    .row_bytes = gw_array_meta_row_bytes(array),
 						    .apart = options->set_apart &&
 							     options->set_apart(options->apart_context, array->key)};
-		gw_status status = check_source(array, source, verify && !part->arrays[i].apart);
-		if (status != GW_OK)
-			return status;
+		source->bytes = gw_array_meta_bytes(array);
 	}
 	return GW_OK;
+}
+
+static gw_status open_sources(struct gw_part *part, const struct gw_part_options *options)
+{
+	bool verify = !options->skip_verify;
+	gw_status status = name_sources(part, options);
+	for (uint32_t i = 0; i < part->count && status == GW_OK; i++)
+		status = check_source(part->arrays[i].meta, &part->sources[i], verify && !part->arrays[i].apart);
+	return status;
 }
 
 /* --- the arena ---------------------------------------------------------------------------------------------------- */
@@ -182,6 +188,22 @@ static struct gw_load_item part_item(const struct part_source *source, const cha
 				     .digests = source->digests};
 }
 
+/* Gives each array its place. */
+static gw_status part_place(struct gw_part *part)
+{
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; status == GW_OK && i < part->count; i++) {
+		struct gw_array *array = &part->arrays[i];
+		if (array->apart)
+			continue;
+		status = gw_arena_take(part->arena, part_round_up(part->sources[i].bytes), GW_ARENA_ALIGN,
+				       &array->offset);
+		if (status == GW_OK)
+			array->data = gw_arena_base(part->arena) + array->offset;
+	}
+	return status;
+}
+
 static gw_status part_lay_out(struct gw_part *part, const struct gw_arena_options *options, struct gw_load_item *items,
 			      size_t *count)
 {
@@ -193,16 +215,12 @@ static gw_status part_lay_out(struct gw_part *part, const struct gw_arena_option
 				       part->sources[i].path);
 	}
 	gw_status status = gw_arena_create(total, options, &part->arena);
+	if (status == GW_OK)
+		status = part_place(part);
 	for (uint32_t i = 0; status == GW_OK && i < part->count; i++) {
-		const struct part_source *source = &part->sources[i];
-		struct gw_array *array = &part->arrays[i];
-		if (array->apart)
-			continue;
-		status = gw_arena_take(part->arena, part_round_up(source->bytes), GW_ARENA_ALIGN, &array->offset);
-		if (status != GW_OK)
-			break;
-		array->data = gw_arena_base(part->arena) + array->offset;
-		items[(*count)++] = part_item(source, array->meta->key, array->offset);
+		const struct gw_array *array = &part->arrays[i];
+		if (!array->apart)
+			items[(*count)++] = part_item(&part->sources[i], array->meta->key, array->offset);
 	}
 	return status;
 }
@@ -402,15 +420,20 @@ static gw_status make_views(struct gw_part *part)
 
 /* --- open and close ----------------------------------------------------------------------------------------------- */
 
-static gw_status part_fill(struct gw_part *part, const struct gw_part_options *options)
+static gw_status part_make_tables(struct gw_part *part)
 {
 	part->arrays = gw_calloc(part->count, sizeof(*part->arrays));
 	part->sources = gw_calloc(part->count, sizeof(*part->sources));
 	part->adjacency = gw_calloc(part->meta->num_etypes, sizeof(*part->adjacency));
 	part->out_adjacency = gw_calloc(part->meta->num_etypes, sizeof(*part->out_adjacency));
-	if (!part->arrays || !part->sources || !part->adjacency || !part->out_adjacency)
-		return GW_NO_MEMORY;
-	gw_status status = open_sources(part, options);
+	return part->arrays && part->sources && part->adjacency && part->out_adjacency ? GW_OK : GW_NO_MEMORY;
+}
+
+static gw_status part_fill(struct gw_part *part, const struct gw_part_options *options)
+{
+	gw_status status = part_make_tables(part);
+	if (status == GW_OK)
+		status = open_sources(part, options);
 	if (status == GW_OK)
 		status = options->mapped ? map_arrays(part, &options->load) : load_arrays(part, options);
 	if (status == GW_OK)
@@ -420,21 +443,59 @@ static gw_status part_fill(struct gw_part *part, const struct gw_part_options *o
 	return status;
 }
 
-gw_status gw_part_open(const struct gw_graph_meta *meta, uint32_t number, const struct gw_part_options *options,
-		       struct gw_part **out)
+static gw_status part_new(const struct gw_graph_meta *meta, uint32_t number, struct gw_part **out)
 {
-	static const struct gw_part_options defaults = {.arena = {.name = "part"}};
 	*out = NULL;
 	if (number >= meta->num_parts)
 		return gw_fail(GW_RANGE, "graph \"%s\" has parts 0 to %u; there is no part %u", meta->graph_name,
 			       meta->num_parts - 1, number);
-	struct gw_part *part = gw_calloc(1, sizeof(*part));
-	if (!part)
+	*out = gw_calloc(1, sizeof(**out));
+	if (!*out)
 		return GW_NO_MEMORY;
-	part->meta = meta;
-	part->number = number;
-	part->count = meta->parts[number].count;
-	gw_status status = part_fill(part, options ? options : &defaults);
+	(*out)->meta = meta;
+	(*out)->number = number;
+	(*out)->count = meta->parts[number].count;
+	return GW_OK;
+}
+
+gw_status gw_part_adopt(const struct gw_graph_meta *meta, uint32_t number, const struct gw_part_options *options,
+			struct gw_arena *arena, struct gw_part **out)
+{
+	struct gw_part *part;
+	*out = NULL;
+	gw_status status = part_new(meta, number, &part);
+	if (status != GW_OK)
+		return status;
+	status = part_make_tables(part);
+	if (status == GW_OK)
+		status = name_sources(part, options);
+	part->arena = arena;
+	if (status == GW_OK)
+		status = part_place(part);
+	part->stats.driver = "taken over";
+	for (uint32_t i = 0; i < part->count && status == GW_OK; i++)
+		part->stats.bytes += part->arrays[i].apart ? 0 : part->sources[i].bytes;
+	if (status == GW_OK)
+		status = make_views(part);
+	if (status != GW_OK) {
+		part->arena = NULL;
+		gw_part_close(part);
+		return gw_context(status, "graph \"%s\", part %u", meta->graph_name, number);
+	}
+	*out = part;
+	return GW_OK;
+}
+
+gw_status gw_part_open(const struct gw_graph_meta *meta, uint32_t number, const struct gw_part_options *options,
+		       struct gw_part **out)
+{
+	static const struct gw_part_options defaults = {.arena = {.name = "part"}};
+	struct gw_part *part;
+	*out = NULL;
+	gw_status status = part_new(meta, number, &part);
+	if (status != GW_OK)
+		return status;
+	status = part_fill(part, options ? options : &defaults);
 	if (status != GW_OK) {
 		gw_part_close(part);
 		return gw_context(status, "graph \"%s\", part %u", meta->graph_name, number);

@@ -179,6 +179,30 @@ gw_status gw_arena_create(uint64_t bytes, const struct gw_arena_options *options
 	return GW_OK;
 }
 
+void gw_arena_shape(const struct gw_arena *arena, struct gw_arena_shape *out)
+{
+	*out = (struct gw_arena_shape){arena->pages.bytes, arena->pages.slice_bytes, arena->pages.level};
+}
+
+gw_status gw_arena_adopt(int fd, const char *name, const struct gw_arena_shape *shape, bool writable,
+			 struct gw_arena **out)
+{
+	*out = NULL;
+	struct gw_arena *arena = gw_calloc(1, sizeof(*arena));
+	if (!arena)
+		return GW_NO_MEMORY;
+	snprintf(arena->name, sizeof(arena->name), "%s", name);
+	arena->pages = (struct gw_pages){
+		.level = shape->level, .bytes = shape->bytes, .slice_bytes = shape->slice_bytes, .fd = -1};
+	gw_status status = gw_pages_adopt(fd, writable, &arena->pages);
+	if (status != GW_OK) {
+		gw_free(arena);
+		return gw_context(status, "arena %s", name);
+	}
+	*out = arena;
+	return GW_OK;
+}
+
 void gw_arena_destroy(struct gw_arena *arena)
 {
 	if (!arena)

@@ -35,6 +35,18 @@ struct gw_arena; /* owns its mapping; belongs to its creator */
  * free; GW_UNSUPPORTED: huge pages are required but not available, and the text names the command that provides them;
  * GW_INVALID: the NUMA node does not exist. */
 gw_status gw_arena_create(uint64_t bytes, const struct gw_arena_options *options, struct gw_arena **out);
+/* How another process's arena lies in its memfd. */
+struct gw_arena_shape {
+	uint64_t bytes, slice_bytes;
+	enum gw_page_level level;
+};
+void gw_arena_shape(const struct gw_arena *arena, struct gw_arena_shape *out);
+/* Makes an arena of the memfd of another process's arena: the same pages, with their NUMA nodes. No byte is handed out.
+ * Takes over the descriptor if it succeeds. writable = false: the memory can only be read, for a memfd that is sealed
+ * against new writers. GW_INVALID: the memfd does not have this shape; GW_UNSUPPORTED: it is sealed, or cannot be
+ * mapped; GW_NO_MEMORY. */
+gw_status gw_arena_adopt(int fd, const char *name, const struct gw_arena_shape *shape, bool writable,
+			 struct gw_arena **out);
 void gw_arena_destroy(struct gw_arena *arena); /* NULL is allowed */
 
 uint8_t *gw_arena_base(const struct gw_arena *arena);

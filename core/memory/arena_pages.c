@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,6 +34,9 @@
 /* Some C libraries' headers lack these numbers. A kernel that does not know one refuses it. */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
 #endif
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
@@ -192,6 +196,8 @@ void gw_pages_unmap(struct gw_pages *pages)
 {
 	if (pages->reservation)
 		munmap(pages->reservation, pages->reservation_bytes);
+	if (pages->mark)
+		munmap(pages->mark, pages->mark_bytes);
 	if (pages->fd >= 0)
 		close(pages->fd);
 	*pages = (struct gw_pages){.fd = -1};
@@ -315,6 +321,65 @@ gw_status gw_pages_populate(struct gw_pages *pages, unsigned threads)
 		pages->huge_share = gw_pages_huge_share(pages->base, pages->bytes);
 	else
 		pages->huge_share = pages->level == GW_PAGES_HUGETLB ? 1.0 : 0.0;
+	return GW_OK;
+}
+
+/* ---- adopt ---- */
+
+static gw_status adopt_check(int fd, const struct gw_pages *pages)
+{
+	struct stat st;
+	uint64_t page = pages->level == GW_PAGES_HUGETLB ? HUGETLB_BYTES : (uint64_t)sysconf(_SC_PAGESIZE);
+	if (fstat(fd, &st) != 0)
+		return gw_fail_errno(GW_INVALID, errno, "the memory of another process");
+	if (pages->level > GW_PAGES_HUGETLB || !pages->bytes || pages->bytes % page ||
+	    (uint64_t)st.st_size != pages->bytes || !pages->slice_bytes || pages->slice_bytes % page ||
+	    (pages->slice_bytes & (pages->slice_bytes - 1)))
+		return gw_fail(GW_INVALID, "memory of %llu bytes in slices of %llu is described, and %llu bytes came",
+			       (unsigned long long)pages->bytes, (unsigned long long)pages->slice_bytes,
+			       (unsigned long long)st.st_size);
+	return GW_OK;
+}
+
+/* Fills the page tables, so that the first clients do not wait for them. Best effort. */
+static gw_status adopt_range(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	const struct gw_pages *pages = context;
+	(void)thread;
+	for (uint64_t at = begin, next; at < end; at = next) {
+		next = end - at < HUGETLB_BYTES ? end : at + HUGETLB_BYTES;
+		if (madvise(pages->base + at, next - at, MADV_POPULATE_READ) != 0 && errno != EAGAIN)
+			break;
+	}
+	return GW_OK;
+}
+
+gw_status gw_pages_adopt(int fd, bool writable, struct gw_pages *out)
+{
+	uint64_t align = gw_pages_huge_bytes() > HUGETLB_BYTES ? gw_pages_huge_bytes() : HUGETLB_BYTES;
+	int rights = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+	gw_status status = adopt_check(fd, out);
+	out->fd = -1;
+	out->mark = out->reservation = NULL;
+	if (status == GW_OK)
+		status = pages_reserve(out, align);
+	if (status == GW_OK && mmap(out->base, out->bytes, rights, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+		status = errno == ENOMEM ? map_failed(errno, "a mapping", out->bytes)
+					 : gw_fail_errno(GW_UNSUPPORTED, errno, "the memory of another process");
+	if (status == GW_OK && !writable) {
+		out->mark_bytes = out->level == GW_PAGES_HUGETLB ? HUGETLB_BYTES : (uint64_t)sysconf(_SC_PAGESIZE);
+		out->mark = mmap(NULL, out->mark_bytes, PROT_READ, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+		if (out->mark == MAP_FAILED) {
+			out->mark = NULL;
+			status = map_failed(errno, "a mapping", out->mark_bytes);
+		}
+	}
+	if (status != GW_OK) {
+		gw_pages_unmap(out);
+		return status;
+	}
+	gw_parallel_for(0, out->bytes, pages_round_up(POPULATE_BYTES, level_page_bytes(out->level)), adopt_range, out);
+	out->fd = fd;
 	return GW_OK;
 }
 

@@ -17,6 +17,8 @@ struct gw_pages {
 	double huge_share; /* set by gw_pages_populate */
 	void *reservation;
 	uint64_t reservation_bytes;
+	void *mark; /* of adopted read-only pages: see gw_pages_adopt; NULL: none */
+	uint64_t mark_bytes;
 };
 
 /* Bytes of a transparent huge page; hugetlb pages are 2 MiB. */
@@ -33,6 +35,12 @@ gw_status gw_pages_place(const struct gw_pages *pages, int numa, const struct gw
 
 /* Faults in all pages, by several threads; makes pages of GW_PAGES_COLLAPSED huge as far as possible. */
 gw_status gw_pages_populate(struct gw_pages *pages, unsigned threads);
+
+/* Maps the memfd of another process's pages: out->bytes, slice_bytes and level describe it. Takes over the descriptor,
+ * if it succeeds. writable = false: for a memfd that is sealed against new writers. A private mapping of one page marks
+ * this process as the memory's server, since clients have shared mappings only. GW_INVALID: the description does not
+ * fit the memfd; GW_UNSUPPORTED: it cannot be mapped so; GW_NO_MEMORY. */
+gw_status gw_pages_adopt(int fd, bool writable, struct gw_pages *out);
 
 void gw_pages_unmap(struct gw_pages *pages);
 

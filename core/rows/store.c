@@ -61,7 +61,7 @@ static gw_status store_fill(void *context, uint64_t begin, uint64_t end, unsigne
 	return GW_OK;
 }
 
-static gw_status store_make_stripes(struct gw_row_store *store)
+gw_status gw_row_store_make_stripes(struct gw_row_store *store)
 {
 	store->stripes_memory = gw_calloc(STORE_STRIPES + 1, sizeof(struct row_stripe));
 	if (!store->stripes_memory)
@@ -79,7 +79,7 @@ static gw_status store_build(struct gw_row_store *store, const struct gw_row_sto
 	if (status == GW_OK)
 		status = gw_row_initial_check(&options->initial, options->dtype);
 	if (status == GW_OK && !store->format.versioned)
-		status = store_make_stripes(store);
+		status = gw_row_store_make_stripes(store);
 	if (status != GW_OK)
 		return status;
 	struct gw_arena_options arena = {.name = options->name,
@@ -126,6 +126,7 @@ void gw_row_store_destroy(struct gw_row_store *store)
 	if (state)
 		gw_arena_destroy(state->arena);
 	gw_free(state);
+	gw_arena_destroy(store->source);
 	gw_arena_destroy(store->arena);
 	gw_free(store->stripes_memory);
 	pthread_mutex_destroy(&store->preparing);

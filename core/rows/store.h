@@ -48,6 +48,33 @@ gw_status gw_row_store_measure(gw_dtype dtype, uint64_t rows, uint64_t columns, 
 gw_status gw_row_store_create(const struct gw_row_store_options *options, struct gw_row_store **out);
 void gw_row_store_destroy(struct gw_row_store *store); /* no call may be in progress; NULL is allowed */
 
+/* --- Hand-over to another process. --- */
+
+/* The memory of a store: its rows, and the state of its optimizer. The descriptors belong to the store. */
+struct gw_row_memory {
+	int rows_fd, state_fd; /* state_fd -1: no state */
+	struct gw_arena_shape rows, state;
+	enum gw_optimizer_kind kind;
+};
+void gw_row_store_memory(const struct gw_row_store *store, struct gw_row_memory *out);
+
+/* Makes a store of another process's memory, while that process still serves it. options: as for the other store,
+ * except `threads`, `initial` and `filled`. The rows' memory becomes the store's own if it can be mapped for writing.
+ * If clients may map it, it is sealed against new writers: the store then allocates memory, into which
+ * gw_row_store_take_rows copies the rows. The state's memory becomes the store's own. Takes over both descriptors,
+ * whatever the outcome. GW_INVALID: the memory does not fit the rows; and the errors of gw_arena_create and
+ * gw_arena_adopt. */
+gw_status gw_row_store_adopt(const struct gw_row_store_options *options, const struct gw_row_memory *memory,
+			     struct gw_row_store **out);
+/* Adopts a state that the other process allocated afterwards. Takes over memory->state_fd, whatever the outcome. */
+gw_status gw_row_store_adopt_state(struct gw_row_store *store, const struct gw_row_memory *memory);
+/* Copies the rows, if they are to be copied, when the other process does not write them any more. Returns whether it
+ * did. */
+bool gw_row_store_take_rows(struct gw_row_store *store);
+/* Locks all rows for ever, so that a client that still maps them takes each copy for torn, and asks the server; or
+ * unlocks them. No row may be locked otherwise. Rows without a trailer stay as they are. */
+void gw_row_store_retire(struct gw_row_store *store, bool retired);
+
 const struct gw_row_format *gw_row_store_format(const struct gw_row_store *store);
 uint64_t gw_row_store_rows(const struct gw_row_store *store);
 uint64_t gw_row_store_columns(const struct gw_row_store *store);

@@ -27,6 +27,7 @@ struct gw_row_store {
 	uint64_t rows, columns, seed;
 	uint8_t *base;
 	struct gw_arena *arena;
+	struct gw_arena *source; /* the rows in another process's memory, until they are copied; else NULL */
 	int numa;
 	enum gw_huge_policy huge;
 	struct row_stripe *stripes; /* rows without trailer: [STORE_STRIPES] */
@@ -74,6 +75,8 @@ static inline gw_status store_end_slice(struct gw_row_slice *slice, uint64_t i, 
 		slice->at = i;
 	return i < n ? GW_AGAIN : GW_OK;
 }
+
+gw_status gw_row_store_make_stripes(struct gw_row_store *store);
 
 /* GW_RANGE names the first row that does not exist; checks only in a call's first slice. */
 gw_status gw_row_store_check(const struct gw_row_store *store, struct gw_row_slice *slice, const uint64_t *rows,

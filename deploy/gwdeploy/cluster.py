@@ -1,4 +1,4 @@
-"""cluster.py: shows and ends servers on the hosts of an ip_config.txt, prints logs and runs the doctor.
+"""cluster.py: shows, replaces and ends servers on the hosts of an ip_config.txt, prints logs and runs the doctor.
 
 An agent on each host, started over ssh, reports two things:
 
@@ -16,7 +16,7 @@ import asyncio
 import json
 import shlex
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Callable
 
 from . import clock
 from .agent import Agent, Event
@@ -33,6 +33,7 @@ _STOP_S = 10.0  # a server has this time to drain and end, then it is killed
 _GRACE_S = 2.0  # the remains of a job have this time to end, then they are killed
 _LOOK_S = 0.05
 _SILENCE_S = 30.0
+_READY = "--ready_timeout"
 _DOCTOR_S = 5.0  # the doctor waits this long for a server that does not answer (doctor --timeout)
 _PATHS = 3  # the most transports that the doctor measures to each server
 _COLUMNS = ("host", "state", "name", "part", "pid")  # then the figures that `stat` shows, and the last error
@@ -40,17 +41,34 @@ _COLUMNS = ("host", "state", "name", "part", "pid")  # then the figures that `st
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """Parses cluster.py's command line."""
-    parser = Parser(prog=CLUSTER, description="Show the servers on all hosts, read their logs, or end them.")
-    commands = parser.add_subparsers(dest="what", required=True, metavar="status|stop|logs|doctor")
+    words = list(words)
+    end = words.index("--") if "--" in words else len(words)
+    words, more = words[:end], words[end + 1 :]
+    parser = Parser(prog=CLUSTER, description="Show the servers on all hosts, read their logs, replace or end them.")
+    commands = parser.add_subparsers(dest="what", required=True, metavar="status|stop|upgrade|restart|logs|doctor")
     for name, text in (
         ("status", "a table of all servers"),
         ("stop", "end servers by name, or the remains of a job"),
+        ("upgrade", "replace servers one by one by those of the program on the hosts, under running trainers"),
+        ("restart", "replace servers one by one, with further options of `graphwire serve` after --"),
         ("logs", "the last lines of every process's log"),
         ("doctor", "check every host's setup, and its paths to all servers"),
     ):
         command = commands.add_parser(name, help=text, description=text)
         if name == "stop":
             command.add_argument("name", help="the name of the servers, or of a job that status shows as left over")
+        if name in ("upgrade", "restart"):
+            command.add_argument("name", help="the name of the servers, as status shows it")
+            command.add_argument(
+                _READY, type=seconds, default=600.0, metavar="S", help="the time for a successor to be ready (600)"
+            )
+            command.add_argument(
+                "--cold",
+                action="store_true",
+                help="end each server before its successor loads the part: clients wait, and tensors end",
+            )
+        if name == "restart":
+            command.add_argument("--rolling", action="store_true", required=True, help="one server after the other")
         command.add_argument("--ip_config", required=True, metavar="FILE", help="the file of hosts")
         command.add_argument("--workspace", default="~", metavar="DIR", help="the folder that contains logs/ (~)")
         if name == "logs":
@@ -64,7 +82,11 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
             command.add_argument("--watch", type=seconds, metavar="S", help="repeat the table every S seconds")
         command.add_argument("--json", action="store_true", help="print one JSON object a line, for each host")
         add_ssh(command)
-    return parser.parse(words)
+    options = parser.parse(words)
+    if more and options.what != "restart":
+        parser.error(f"{options.what} takes no options of servers: {' '.join(more)}")
+    options.serve = more
+    return options
 
 
 def is_left(record: Record) -> bool:
@@ -81,8 +103,9 @@ class Cluster:
         self._reach = reach(options, len(self.hosts))
         self._limit = asyncio.Semaphore(options.fanout)
 
-    async def each(self, work: Any) -> list[Any]:
-        """Runs `work` for each host. Returns the results; a DeployError takes the place of a result that failed."""
+    async def each(self, work: Any, hosts: Sequence[Host] | None = None) -> list[Any]:
+        """Runs `work` for each host, or for these. Returns the results; a DeployError takes the place of a result that
+        failed."""
 
         async def one(host: Host) -> Any:
             async with self._limit:
@@ -95,7 +118,25 @@ class Cluster:
                 finally:
                     await asked.agent.close()
 
-        return list(await asyncio.gather(*[one(host) for host in self.hosts]))
+        return list(await asyncio.gather(*[one(host) for host in hosts or self.hosts]))
+
+    async def replace(self, done: Callable[[Host, list[Record]], None]) -> list[Any]:
+        """Replaces the servers of a name, host after host, and calls `done` after each. Looks at all hosts first, and
+        ends at the first failure, which takes the last place of the result. No server: an empty list."""
+        found = await self.each(lambda asked: asked.records())
+        errors = [one for one in found if isinstance(one, DeployError)]
+        if errors:
+            return errors[:1]
+        results: list[Any] = []
+        for host, records in zip(self.hosts, found):
+            if not any(record.get("name") == self.options.name for record in records):
+                continue
+            (result,) = await self.each(lambda asked: asked.replace(), [host])
+            results.append(result)
+            if isinstance(result, DeployError):
+                break
+            done(host, result)
+        return results
 
     async def status(self) -> list[Any]:
         """Returns the servers and the remains of jobs on each host. If several lines of the file are one machine, only
@@ -199,6 +240,32 @@ class Asked:
         if ended or left:
             await self.agent.ask("sweep", "swept")
         return [*ended, *left]
+
+    async def replace(self) -> list[Record]:
+        """Replaces the servers of a name. Returns what each successor's agent reports: pids, versions, pause."""
+        named = [record for record in await self.records() if record.get("name") == self.options.name]
+        if named:
+            await self.set_up(self.options.ready_timeout)
+        found = []
+        for record in named:
+            name = f"replace{record['port']}"
+            words = ["@", "agent", "--replace", str(record["port"]), *(["--cold"] if self.options.cold else [])]
+            lines = await self.run(name, [*words, "--", *self.options.serve], self.options.ready_timeout)
+            if self._ends[name].get("status") != 0:
+                said = lines[-1].removeprefix("graphwire agent: ") if lines else how_it_ended(self._ends[name])
+                raise DeployError(f"{self.host}: part {record.get('part')}: {said}")
+            answer = json.loads(lines[-1])
+            found.append(
+                {
+                    "part": record.get("part"),
+                    "pid_before": answer["before"],
+                    "pid": answer["pid"],
+                    "version_before": answer.get("version_before"),
+                    "version": answer["server"].get("version"),
+                    "pause_ms": answer.get("pause_ms"),
+                }
+            )
+        return found
 
     async def _end_left(self) -> None:
         """Ends the remains of a job: SIGTERM, then, after an agent's usual time, SIGKILL until no process remains."""

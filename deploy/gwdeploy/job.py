@@ -94,6 +94,12 @@ class Job:
             self._tensors_ended.set()
         elif kind == "ended":
             self._on_end(agent, event)
+        elif kind == "replaced" and name in self.servers:
+            server = self.servers[name]  # what starts it again is what runs now
+            server.request = {**server.request, "argv": event.get("argv")}
+            self.say(f"{agent.host}: {server.title} was replaced: pid {event.get('pid')}")
+        elif kind == "succeeded" and self.kept:
+            self.kept.pids[agent.host.index] = int(event["pid"])
         elif kind == "gone":
             self._tensors_ended.set()  # this server's tensors are gone; the other servers end theirs later
             self.fail(f"{agent.host}: the kept server of part {agent.host.index} has ended")

@@ -254,8 +254,9 @@ static void a_drain_ends_what_was_begun(void **state)
 	gw_one_end(&one);
 }
 
-/* Busy clients do not delay a drain: each gets answers up to its last complete frame, then the end of the stream. */
-static void a_drain_under_load_ends(void **state)
+/* Busy clients do not delay a drain: each gets answers up to its last complete frame, then the end of the stream. If
+ * the server moves, they know it by then. */
+static void drain_under_load(void **state, bool moves)
 {
 	struct one one;
 	struct other other;
@@ -281,12 +282,55 @@ static void a_drain_under_load_ends(void **state)
 		if (answered > 100 && !draining) {
 			draining = true;
 			gw_bed_pause(&one.bed);
-			gw_listener_drain(one.bed.listener);
+			if (moves)
+				gw_listener_move(one.bed.listener);
+			else
+				gw_listener_drain(one.bed.listener);
 			gw_bed_resume(&one.bed);
 		}
 	}
+	assert_int_equal(other.endpoint->state, GW_ENDPOINT_LOST);
+	assert_int_equal(other.endpoint->moved, moves);
 	while (counters_of(&one).connections_open || counters_of(&one).calls_open)
 		gw_one_nothing_more(&one, 1);
+	other_end(&other);
+	gw_one_end(&one);
+}
+
+static void a_drain_under_load_ends(void **state)
+{
+	drain_under_load(state, false);
+}
+
+static void a_move_under_load_ends(void **state)
+{
+	drain_under_load(state, true);
+}
+
+/* An idle client and a client with a long call: both know that the server moves when their connections end. */
+static void a_move_ends_what_was_begun(void **state)
+{
+	struct one one;
+	struct other other;
+	struct gw_completion completion;
+	defer_begin(&one, &other, state);
+	gw_bed_pause(&one.bed);
+	gw_listener_move(one.bed.listener);
+	gw_bed_resume(&one.bed);
+	atomic_store(&one.bed.release, true);
+	struct gw_completion answer = gw_bed_wait(other.group, &other);
+	assert_int_equal(answer.status, GW_OK);
+	assert_memory_equal(answer.reply, "abc", 3);
+	while (counters_of(&one).connections_open || counters_of(&one).calls_open) {
+		assert_int_equal(gw_poll_group_poll(other.group, &completion, 1, GW_NS_PER_MS), 0);
+		assert_int_equal(gw_poll_group_poll(one.group, &completion, 1, GW_NS_PER_MS), 0);
+	}
+	/* A call finds the connection ended, also where no poll looks at an idle connection. */
+	uint32_t echo = 1;
+	assert_int_equal(ask(&other, BED_OP_ECHO, 0, &echo, 4), GW_OK);
+	assert_int_equal(gw_bed_wait(other.group, &other).status, GW_PEER_LOST);
+	assert_int_equal(gw_one_call(&one, BED_OP_ECHO, 0, &echo, 4).status, GW_PEER_LOST);
+	assert_true(other.endpoint->moved && one.endpoint->moved);
 	other_end(&other);
 	gw_one_end(&one);
 }
@@ -324,6 +368,8 @@ int main(void)
 		{BED_TEST(the_service_ends)},
 		{BED_TEST(a_drain_ends_what_was_begun)},
 		{BED_TEST(a_drain_under_load_ends)},
+		{BED_TEST(a_move_ends_what_was_begun)},
+		{BED_TEST(a_move_under_load_ends)},
 		{BED_TEST(replies_share_a_limit)},
 	};
 	return gw_bed_run("transport deferred", tests, sizeof(tests) / sizeof(tests[0]));

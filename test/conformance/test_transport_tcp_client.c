@@ -245,6 +245,28 @@ static bool later_version(struct script *script)
 	       gw_fake_frame(script->fd, WIRE_DATA, script->tag, payload, sizeof(payload));
 }
 
+/* A server whose newest version is `step`: during a read it says that it has a successor, and then answers. */
+static bool moves(struct script *script)
+{
+	struct wire_header header;
+	struct wire_hello hello;
+	static uint8_t payload[REGION_BYTES];
+	uint8_t proof[WIRE_PROOF_BYTES];
+	struct wire_challenge challenge = {.versions = {WIRE_MAGIC, script->step, script->step}};
+	struct {
+		struct wire_welcome head;
+		struct wire_region region;
+	} welcome = {.head = {.parts = 1, .region_count = 1, .requests_max = 8},
+		     .region = {.bytes = REGION_BYTES, .generation = 1}};
+	if (!gw_fake_expect(script->fd, WIRE_HELLO, &header, &hello, sizeof(hello)) ||
+	    !gw_fake_frame(script->fd, WIRE_CHALLENGE, 0, &challenge, sizeof(challenge)) ||
+	    !gw_fake_expect(script->fd, WIRE_PROOF, &header, proof, sizeof(proof)) ||
+	    !gw_fake_frame(script->fd, WIRE_WELCOME, 0, &welcome, sizeof(welcome)) || !read_question(script))
+		return false;
+	return gw_fake_frame(script->fd, WIRE_MOVED, 0, NULL, 0) &&
+	       gw_fake_frame(script->fd, WIRE_DATA, script->tag, payload, sizeof(payload));
+}
+
 static bool garbage(struct script *script)
 {
 	static const char *const texts[] = {"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
@@ -272,6 +294,9 @@ static void servers_of_other_kinds(void **state)
 		assert_non_null(strstr(text, "the server speaks protocol version 6, this client version"));
 	}
 	assert_int_equal(meet(*state, later_version, 0, 0, text), GW_OK);
+	for (uint32_t version = WIRE_OLDEST; version <= WIRE_VERSION; version++)
+		assert_int_equal(meet(*state, moves, version, 0, text),
+				 gw_wire_speaks(version, WIRE_MOVED) ? GW_OK : GW_PROTOCOL);
 	for (uint32_t step = 0; step < 3; step++)
 		assert_int_equal(meet(*state, garbage, step, 0, text), GW_PROTOCOL);
 	assert_int_equal(meet(*state, refuse, 0, 0, text), GW_REFUSED);

@@ -109,7 +109,7 @@ static void clients_of_another_version(void **state)
 	struct rude *rude = rude_begin(state, NULL);
 	for (uint32_t n = 12; n < 400; n += 97) {
 		uint8_t body[400] = {0};
-		struct wire_versions versions = {WIRE_MAGIC, 9, 8};
+		struct wire_versions versions = {WIRE_MAGIC, WIRE_VERSION + 2, WIRE_VERSION + 1};
 		struct wire_challenge challenge;
 		struct wire_header answer;
 		memcpy(body, &versions, n < sizeof(versions) ? n : sizeof(versions));
@@ -158,6 +158,41 @@ static void clients_of_a_later_version(void **state)
 		assert_int_equal(challenge.versions.newest, WIRE_VERSION);
 		assert_true(gw_fake_frame(fd, WIRE_PROOF, 0, proof, sizeof(proof)));
 		assert_true(gw_fake_expect(fd, WIRE_WELCOME, &answer, welcome, sizeof(welcome)));
+		close(fd);
+	}
+	rude_end(rude);
+}
+
+/* A listener moves: a client of a version that has the notice gets it, another one does not; then the connection ends.
+ */
+static void clients_of_each_version_when_the_server_moves(void **state)
+{
+	struct rude *rude = rude_begin(state, NULL);
+	int fds[WIRE_VERSION - WIRE_OLDEST + 1];
+	for (uint32_t version = WIRE_OLDEST; version <= WIRE_VERSION; version++) {
+		uint8_t proof[WIRE_PROOF_BYTES] = {0};
+		struct wire_hello hello = {.versions = {WIRE_MAGIC, version, version},
+					   .client_uuid = {(uint8_t)version}};
+		struct wire_challenge challenge;
+		struct wire_header answer;
+		static uint8_t welcome[sizeof(struct wire_welcome) + GW_REGIONS_MAX * WIRE_REGION_BYTES];
+		int fd = fds[version - WIRE_OLDEST] = gw_fake_connect(rude->bed.address.port);
+		assert_true(gw_fake_frame(fd, WIRE_HELLO, 0, &hello, sizeof(hello)));
+		assert_true(gw_fake_expect(fd, WIRE_CHALLENGE, &answer, &challenge, sizeof(challenge)));
+		assert_true(gw_fake_frame(fd, WIRE_PROOF, 0, proof, sizeof(proof)));
+		assert_true(gw_fake_expect(fd, WIRE_WELCOME, &answer, welcome, sizeof(welcome)));
+	}
+	gw_bed_pause(&rude->bed);
+	gw_listener_move(rude->bed.listener);
+	gw_bed_resume(&rude->bed);
+	for (uint32_t version = WIRE_OLDEST; version <= WIRE_VERSION; version++) {
+		int fd = fds[version - WIRE_OLDEST];
+		struct wire_header moved;
+		if (gw_wire_speaks(version, WIRE_MOVED)) {
+			assert_true(gw_fake_expect(fd, WIRE_MOVED, &moved, NULL, 0));
+			assert_int_equal(moved.tag, 0);
+		}
+		assert_true(gw_fake_closed(fd, 5000));
 		close(fd);
 	}
 	rude_end(rude);
@@ -414,6 +449,7 @@ int main(void)
 		{BED_TEST(reads_out_of_range)},
 		{BED_TEST(clients_of_another_version)},
 		{BED_TEST(clients_of_a_later_version)},
+		{BED_TEST(clients_of_each_version_when_the_server_moves)},
 		{BED_TEST(a_slow_client)},
 		{BED_TEST(a_slow_client_of_small_replies)},
 		{BED_TEST(silent_clients)},

@@ -99,9 +99,9 @@ static uint32_t count_peers(struct one *one)
 static void tokens_that_are_not_used(void **state)
 {
 	struct bed_options options = {.limits = {.idle_ms = 1000}};
-	struct handshake_question question = {
-		.version = HANDSHAKE_VERSION, .qps = 2, .receives = VERBS_RECEIVES, .chunk_bytes = VERBS_CHUNK_BYTES};
+	struct handshake_question question;
 	struct handshake_answer answer, before = {0};
+	gw_handshake_ask(false, 2, &question);
 	struct one one;
 	struct gw_endpoint *asker;
 	gw_one_begin(&one, state, &options, 4096);

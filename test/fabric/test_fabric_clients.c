@@ -41,32 +41,97 @@ static int listen_to_the_log(void **state)
 
 /* --- Versions. --- */
 
-/* The server refuses clients with an older or a newer RDMA hello in one line that names both versions. It creates no
- * queue pair for them, and goes on serving others. */
+/* The server answers in the newest version that both sides speak, and refuses others in one line that names the
+ * versions of both. It creates no queue pair for them, and goes on serving others. */
 static void clients_of_another_version(void **state)
 {
+	static const struct {
+		uint32_t newest, oldest, answer; /* answer 0: refused */
+	} cases[] = {{HANDSHAKE_OLDEST - 1, HANDSHAKE_OLDEST - 1, 0},
+		     {HANDSHAKE_OLDEST, HANDSHAKE_OLDEST, HANDSHAKE_OLDEST},
+		     {HANDSHAKE_VERSION, HANDSHAKE_OLDEST, HANDSHAKE_VERSION},
+		     {HANDSHAKE_VERSION + 1, HANDSHAKE_VERSION, HANDSHAKE_VERSION},
+		     {HANDSHAKE_VERSION + 2, HANDSHAKE_VERSION + 1, 0}};
 	struct one one;
 	struct gw_endpoint *asker;
 	gw_one_begin(&one, state, NULL, 4096);
 	struct gw_connect_options connect = gw_bed_options(&one.bed);
 	snprintf(connect.address.scheme, sizeof(connect.address.scheme), "tcp");
 	assert_int_equal(gw_bed_connect(one.group, &connect, &asker), GW_OK);
-	for (uint32_t version = HANDSHAKE_VERSION - 1; version <= HANDSHAKE_VERSION + 1; version++) {
-		struct handshake_question question = {
-			.version = version, .qps = 2, .receives = VERBS_RECEIVES, .chunk_bytes = VERBS_CHUNK_BYTES};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct handshake_question question;
 		char says[100];
-		snprintf(says, sizeof(says), "speaks version %u of the RDMA hello, this server version %u", version,
-			 HANDSHAKE_VERSION);
-		assert_int_equal(gw_endpoint_request(asker, GW_OP_UPGRADE, NULL, &question, sizeof(question),
-						     GW_NO_DEADLINE, &one),
+		gw_handshake_ask(false, 2, &question);
+		question.version = cases[i].newest;
+		question.oldest = cases[i].oldest;
+		uint32_t n = cases[i].newest < HANDSHAKE_RANGES_FIRST ? 16 : sizeof(question);
+		assert_int_equal(gw_endpoint_request(asker, GW_OP_UPGRADE, NULL, &question, n, GW_NO_DEADLINE, &one),
 				 GW_OK);
 		struct gw_completion completion = gw_bed_wait(one.group, &one);
-		assert_int_equal(completion.status, version == HANDSHAKE_VERSION ? GW_OK : GW_VERSION);
-		if (version != HANDSHAKE_VERSION)
-			assert_non_null(strstr(gw_last_error(), says));
+		assert_int_equal(completion.status, cases[i].answer ? GW_OK : GW_VERSION);
+		if (cases[i].answer) {
+			assert_memory_equal(completion.reply, &cases[i].answer, 4);
+			continue;
+		}
+		snprintf(says, sizeof(says), "%u, this server versions %u to %u; install the same", cases[i].newest,
+			 HANDSHAKE_OLDEST, HANDSHAKE_VERSION);
+		assert_non_null(strstr(gw_last_error(), says));
 	}
 	gw_one_read_works(&one);
 	gw_endpoint_close(asker);
+	gw_one_end(&one);
+}
+
+/* The upgrade of a server of the oldest version, which knows no range: it refuses any other question, as that program
+ * does, and hands its own to the real upgrade. */
+static struct {
+	const struct gw_service_upgrade *real;
+	uint32_t refused, answered;
+} old_server;
+
+static gw_status old_ask(void *context, const struct gw_call *call, struct gw_reply *reply)
+{
+	uint32_t version;
+	memcpy(&version, call->bytes, 4);
+	if (version != HANDSHAKE_OLDEST) {
+		old_server.refused++;
+		return gw_fail(GW_VERSION, "the client speaks version %u of the RDMA hello, this server version %u",
+			       version, HANDSHAKE_OLDEST);
+	}
+	old_server.answered++;
+	assert_int_equal(call->byte_count, 16);
+	return old_server.real->ask(context, call, reply);
+}
+
+static gw_status old_keys(void *context, const struct gw_call *call, struct gw_reply *reply)
+{
+	uint32_t version;
+	memcpy(&version, call->bytes, 4);
+	assert_int_equal(version, HANDSHAKE_OLDEST);
+	return old_server.real->keys(context, call, reply);
+}
+
+/* A client meets a server of the oldest version: it asks again in that version, once, and reads. */
+static void a_server_of_the_oldest_version(void **state)
+{
+	struct one one;
+	struct gw_endpoint *endpoint;
+	gw_one_begin(&one, state, NULL, 4096);
+	struct gw_service *service = one.bed.service;
+	old_server.real = atomic_load(&service->upgrade);
+	struct gw_service_upgrade upgrade = *old_server.real;
+	upgrade.ask = old_ask;
+	upgrade.keys = old_keys;
+	atomic_store(&service->upgrade, &upgrade);
+	old_server.refused = old_server.answered = 0;
+	struct gw_connect_options connect = gw_bed_options(&one.bed);
+	assert_int_equal(gw_bed_connect(one.group, &connect, &endpoint), GW_OK);
+	assert_int_equal(old_server.refused, 1);
+	assert_int_equal(old_server.answered, 1);
+	gw_endpoint_close(one.endpoint);
+	one.endpoint = endpoint;
+	gw_one_read_works(&one);
+	atomic_store(&service->upgrade, old_server.real);
 	gw_one_end(&one);
 }
 
@@ -211,6 +276,7 @@ int main(void)
 	void *state = (void *)(uintptr_t)verbs_kind();
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(clients_of_another_version, state),
+		cmocka_unit_test_prestate(a_server_of_the_oldest_version, state),
 		cmocka_unit_test_prestate(silence_inside_a_request_ends_it, state),
 		cmocka_unit_test_prestate(requests_count_from_their_first_piece, state),
 		cmocka_unit_test_prestate(a_queue_pair_that_fails_early_is_its_address, state),

@@ -82,11 +82,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	data += 9;
 	uint32_t n = (uint32_t)size - 9;
 	if (gw_handshake_question(data, n, &question) == GW_OK)
-		assert(question.qps > 0);
+		assert(question.qps > 0 && question.version >= HANDSHAKE_OLDEST &&
+		       question.version <= HANDSHAKE_VERSION);
 	if (gw_handshake_token(data, n, &token) == GW_OK)
 		assert(token.magic == HANDSHAKE_MAGIC);
 	if (gw_handshake_keys_question(data, n, &keys_question) == GW_OK)
-		assert(keys_question.version == HANDSHAKE_VERSION);
+		assert(keys_question.version >= HANDSHAKE_OLDEST && keys_question.version <= HANDSHAKE_VERSION);
 	use_answer(data, n, regions, count);
 	for (uint32_t i = 0; i < count; i++)
 		use_keys(data, n, &regions[i]);

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Two programs with different versions of the wire protocol meet. Each client refuses the other program's server in one
-# line that names both versions, over every transport of this host, and also if it waited for the server. The servers
-# go on serving clients of their own version.
+# Programs with different versions of the wire protocol meet, over every transport of this host. A program and the next
+# version work together both ways, and give the bytes of the parts. Programs that are two versions apart refuse each other
+# in one line that names the versions of both, also if the client waited for the server; the servers go on serving clients
+# of their own version.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 built=$(dirname "$GRAPHWIRE")
-other=$built/other_protocol
-cmake --build "$built" --target other_protocol >"$work/build.log" 2>&1 || {
-	not_ok "the other program does not build: $(tail -n 1 "$work/build.log")"
+cmake --build "$built" --target other_protocols >"$work/build.log" 2>&1 || {
+	not_ok "the other programs do not build: $(tail -n 1 "$work/build.log")"
 	exit 1
 }
 cd "$work" || exit 1
@@ -16,6 +16,18 @@ mkdir -m 700 "$XDG_RUNTIME_DIR"
 
 version=$(sed -n 's/^#define WIRE_VERSION \([0-9]*\)u$/\1/p' "$top/transport/tcp/wire.h")
 "$GRAPHWIRE" generate rmat --scale 8 --features 4 --out parts --quiet || exit 1
+
+# program VERSION: the program whose newest version this is.
+program() {
+	case $(($1 - version)) in
+	-*) echo "$built/other_protocol_older_$((version - $1))" ;;
+	0) echo "$GRAPHWIRE" ;;
+	*) echo "$built/other_protocol_newer_$(($1 - version))" ;;
+	esac
+}
+
+# speaks VERSION: the versions that its program speaks, in words. Versions before 7 speak only their own.
+speaks() { (($1 > 7)) && echo "versions $(($1 - 1)) to $1" || echo "version $1"; }
 
 # serve PROGRAM [ADDRESS]: starts a server, and waits until it is ready: $server, $address.
 serve() {
@@ -31,31 +43,51 @@ ends() {
 	wait "$server"
 }
 
-# meets SERVER ITS_VERSION CLIENT ITS_VERSION
-meets() {
-	local transport says="speaks protocol version $2, this client version $4; install the same"
-	serve "$1"
+# together SERVER CLIENT: programs of these versions work together.
+together() {
+	local transport
+	serve "$(program "$1")"
 	for transport in auto tcp shm; do
-		refuses "$4 meets $2, --transport $transport" 1 "$address.*$says" \
-			"$3" epoch --servers "$address" --transport "$transport"
+		holds "$2 reads from $1, --transport $transport" \
+			"$(program "$2")" epoch --part-config parts --servers "$address" --transport "$transport" --check
 	done
-	refuses "$4 meets $2: stat" 1 "$address.*$says" "$3" stat "$address"
-	holds "$2 meets $2" "$1" epoch --part-config parts --servers "$address" --check
+	holds "$2 reads from $1: stat" "$(program "$2")" stat "$address"
+	ends
+}
+for other in $((version - 1)) $((version + 1)); do
+	together "$version" "$other"
+	together "$other" "$version"
+done
+
+# refuse SERVER CLIENT: programs of these versions refuse each other.
+refuse() {
+	local transport client says
+	client=$(program "$2")
+	says="speaks protocol $(speaks "$1"), this client $(speaks "$2"); install the same"
+	serve "$(program "$1")"
+	for transport in auto tcp shm; do
+		refuses "$2 meets $1, --transport $transport" 1 "$address.*$says" \
+			"$client" epoch --servers "$address" --transport "$transport"
+	done
+	refuses "$2 meets $1: stat" 1 "$address.*$says" "$client" stat "$address"
+	holds "$1 meets $1" "$(program "$1")" epoch --part-config parts --servers "$address" --check
 	ends
 	# A client that waits for a server: the server that comes has another version.
 	: >waits.err # of the client before
-	"$3" epoch --servers "$address" --reconnect 100000 >waits.out 2>waits.err </dev/null &
+	"$client" epoch --servers "$address" --reconnect 100000 >waits.out 2>waits.err </dev/null &
 	local waits=$!
 	started+=("$waits")
 	within 100 grep -q 'waiting for it' waits.err || not_ok "the client does not wait: $(tail -n 1 waits.err)"
-	serve "$1" "$address"
+	serve "$(program "$1")" "$address"
 	wait "$waits"
-	holds "$4 waits for a server, and meets $2" test $? -eq 1
+	holds "$2 waits for a server, and meets $1" test $? -eq 1
 	holds "and names both versions" grep -qE "^graphwire epoch: .*$says" waits.err
 	ends
 }
-meets "$GRAPHWIRE" "$version" "$other" 99
-meets "$other" 99 "$GRAPHWIRE" "$version"
+for other in $((version - 2)) $((version + 2)); do
+	refuse "$version" "$other"
+	refuse "$other" "$version"
+done
 
 # UPGRADING.md has the numbers of this version.
 number() { sed -n "s/^#define $1 *\([0-9][0-9]*\).*/\1/p" "$top/$2"; }

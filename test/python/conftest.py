@@ -45,25 +45,45 @@ class Servers:
     """One server for each part of a graph, on free ports of loopback. words: further arguments of `graphwire serve`."""
 
     def __init__(self, folder, parts, log_folder, *words):
-        self.folder, self.log_folder, self.words = folder, log_folder, words
+        self.folder, self.words = folder, words
         self.processes, self.addresses = [None] * parts, ["127.0.0.1:0"] * parts
+        self.logs = [Path(log_folder, f"server{part}.log") for part in range(parts)]
         for part in range(parts):
             self.start(part)
 
-    def start(self, part):
-        """Starts a part's server, at its former address if it had one; returns when it serves."""
-        log = Path(self.log_folder, f"server{part}.log")
+    def begin(self, part, log, *words):
         with open(log, "w") as out:
-            self.processes[part] = subprocess.Popen(
+            return subprocess.Popen(
                 [PROGRAM, "serve", "--part-config", str(self.folder), "--part", str(part), "--listen",
-                 self.addresses[part], *self.words], stdout=out, stderr=out)
+                 self.addresses[part], *self.words, *words], stdout=out, stderr=out)
+
+    def successor(self, part, *words):
+        """Starts a successor of a part's server: the process and its log."""
+        log = self.logs[part].with_suffix(f".{time.monotonic_ns()}")
+        return self.begin(part, log, "--take-over", *words), log
+
+    def replace(self, part, *words):
+        """Replaces a part's server by a successor; returns when that one serves and the other has ended."""
+        process, log = self.successor(part, *words)
+        self.await_up(process, log)
+        before, self.processes[part] = self.processes[part], process
+        assert before.wait(100) == 0
+        return log.read_text()
+
+    @staticmethod
+    def await_up(process, log):
         while not (up := UP.search(log.read_text())):
             try:
-                ended = self.processes[part].wait(0.02)
+                ended = process.wait(0.02)
             except subprocess.TimeoutExpired:
                 continue
             raise AssertionError(f"the server ended with {ended}: {log.read_text()}")
-        self.addresses[part] = up.group(1)
+        return up.group(1)
+
+    def start(self, part):
+        """Starts a part's server, at its former address if it had one; returns when it serves."""
+        self.processes[part] = self.begin(part, self.logs[part])
+        self.addresses[part] = self.await_up(self.processes[part], self.logs[part])
 
     def stop(self):
         """Suspends the servers until go_on(). A thread that runs when the signal comes may still answer."""

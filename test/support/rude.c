@@ -33,7 +33,8 @@ void others_are_served(struct rude *rude)
 
 void rude_end(struct rude *rude)
 {
-	others_are_served(rude);
+	if (!atomic_load(&rude->bed.listener->moved))
+		others_are_served(rude);
 	gw_endpoint_close(rude->endpoint);
 	gw_buffer_release(rude->buffer);
 	gw_poll_group_destroy(rude->group);

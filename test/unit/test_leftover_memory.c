@@ -49,8 +49,16 @@ static void the_living_are_not_named(void **state)
 	assert_null(strstr(text, "process 1 "));
 	assert_null(strstr(text, "10"));
 	assert_null(strstr(text, "process 11"));
-	/* When a server ends, its clients still map its memory. */
+	/* A successor that cannot write to the memory has a private mapping of it. */
+	doctor_host_remove(&host, "/proc/13");
+	put("14",
+	    LIBRARY "7f0000000000-7f0000c00000 r--s 00000000 00:01 11 " PART
+		    "7f0000d00000-7f0000d01000 r--p 00000000 00:01 11 " PART,
+	    "graphwire\0serve", 15);
 	doctor_host_remove(&host, "/proc/10");
+	assert_false(finds(text));
+	/* When a server ends, its clients still map its memory. */
+	doctor_host_remove(&host, "/proc/14");
 	assert_true(finds(text));
 	doctor_has(text, "process 11 (python3 train.py) still maps 12.0 MiB");
 	doctor_host_end(&host);

@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -250,6 +251,108 @@ static gw_status life_of_a_client(void *context)
 	return status;
 }
 
+#define MOVED_CLIENTS 20u
+#define MOVED_CALLS   200u
+
+/* The result of a repeat: its status and its answer or its text. */
+static gw_status repeat(struct gw_replay_cache *cache, uint32_t client, struct gw_once once, uint8_t *answer,
+			uint32_t *bytes, uint64_t *progress)
+{
+	struct gw_replay_entry *entry;
+	struct gw_reply reply;
+	uint8_t uuid[16];
+	const uint8_t *data;
+	uuid_of(client, uuid);
+	gw_reply_begin(&reply, NULL, 0, 1 << 20);
+	gw_status status = gw_replay_enter(cache, uuid, &once, &reply, &entry);
+	*progress = entry ? *gw_reply_progress(&reply) : UINT64_MAX;
+	if (status == GW_OK && !entry) {
+		data = gw_reply_data(&reply, bytes);
+		memcpy(answer, data, *bytes);
+	} else {
+		*bytes = (uint32_t)snprintf((char *)answer, 512, "%s", status == GW_OK ? "" : gw_last_error());
+	}
+	if (entry)
+		gw_replay_leave(cache, entry, *progress);
+	gw_reply_end(&reply);
+	return status;
+}
+
+/* Random calls: answered with bytes, failed, or stopped in the middle. */
+static void random_call(struct gw_replay_cache *cache, uint32_t client, struct gw_once once)
+{
+	struct gw_replay_entry *entry;
+	struct gw_reply reply;
+	uint8_t uuid[16];
+	uint32_t bytes = (uint32_t)rand() % 300;
+	uuid_of(client, uuid);
+	gw_reply_begin(&reply, NULL, 0, 1 << 20);
+	assert_int_equal(gw_replay_enter(cache, uuid, &once, &reply, &entry), GW_OK);
+	memset(gw_reply_extend(&reply, bytes), rand(), bytes);
+	switch (rand() % 4) {
+	case 0:
+		gw_replay_leave(cache, entry, (uint64_t)rand() + 1);
+		break;
+	case 1:
+		gw_replay_keep(cache, entry, gw_fail(GW_RANGE, "row %d", rand()), &reply);
+		break;
+	default:
+		gw_replay_keep(cache, entry, GW_OK, &reply);
+	}
+	gw_reply_end(&reply);
+}
+
+static void calls_move_to_another_cache(void **state)
+{
+	(void)state;
+	static uint8_t answers[2][1 << 10];
+	struct gw_replay_cache *here, *there, *other;
+	uint64_t windows[MOVED_CLIENTS], last[MOVED_CLIENTS] = {0}, bytes, progress[2];
+	uint8_t *saved;
+	srand(3);
+	assert_int_equal(gw_replay_cache_create(9, &here), GW_OK);
+	assert_int_equal(gw_replay_cache_create(9, &there), GW_OK);
+	assert_int_equal(gw_replay_cache_create(8, &other), GW_OK);
+	for (uint32_t i = 0; i < MOVED_CLIENTS; i++)
+		windows[i] = join(here, i, 0);
+	for (uint32_t i = 0; i < MOVED_CALLS; i++) {
+		uint32_t client = (uint32_t)rand() % (MOVED_CLIENTS - 1); /* one makes no calls */
+		uint64_t sequence = ++last[client];
+		random_call(here, client, (struct gw_once){sequence, 1, windows[client]});
+	}
+	assert_int_equal(gw_replay_save(here, &saved, &bytes), GW_BUSY);
+	for (uint32_t i = 0; i < MOVED_CLIENTS; i++)
+		part(here, i);
+	assert_int_equal(gw_replay_save(here, &saved, &bytes), GW_OK);
+	assert_int_equal(gw_replay_load(other, saved, bytes), GW_FORMAT);
+	for (uint64_t cut = 0; cut < bytes; cut += 1 + bytes / 50) {
+		struct gw_replay_cache *damaged;
+		assert_int_equal(gw_replay_cache_create(9, &damaged), GW_OK);
+		assert_int_equal(gw_replay_load(damaged, saved, cut), GW_FORMAT);
+		gw_replay_cache_destroy(damaged);
+	}
+	assert_int_equal(gw_replay_load(there, saved, bytes), GW_OK);
+	free(saved);
+	assert_int_equal(gw_replay_cache_clients(there), MOVED_CLIENTS);
+	for (uint32_t i = 0; i < MOVED_CLIENTS; i++) {
+		assert_int_equal(join(there, i, 0), windows[i]);
+		for (uint64_t sequence = 1; sequence <= last[i] + 1; sequence++) {
+			uint32_t lengths[2];
+			const struct gw_once once = {sequence, 1, windows[i]};
+			gw_status first = repeat(here, i, once, answers[0], &lengths[0], &progress[0]);
+			assert_int_equal(repeat(there, i, once, answers[1], &lengths[1], &progress[1]), first);
+			assert_int_equal(lengths[0], lengths[1]);
+			assert_int_equal(progress[0], progress[1]);
+			assert_memory_equal(answers[0], answers[1], lengths[0]);
+		}
+	}
+	/* A client that comes later gets a number that none had. */
+	assert_int_equal(join(there, MOVED_CLIENTS, 0), windows[MOVED_CLIENTS - 1] + 1);
+	gw_replay_cache_destroy(here);
+	gw_replay_cache_destroy(there);
+	gw_replay_cache_destroy(other);
+}
+
 static void shortages(void **state)
 {
 	(void)state;
@@ -266,6 +369,7 @@ int main(void)
 		cmocka_unit_test(calls_wait_for_those_before_them),
 		cmocka_unit_test(a_client_that_reconnects_is_not_forgotten),
 		cmocka_unit_test(long_answers_are_not_kept),
+		cmocka_unit_test(calls_move_to_another_cache),
 		cmocka_unit_test(shortages),
 	};
 	return cmocka_run_group_tests_name("replay_cache", tests, NULL, NULL);

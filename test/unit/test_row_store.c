@@ -1,11 +1,13 @@
 /* The row store: initial values, reads, overwrites and training of rows compared with plain code; by several threads
  * at once; and with every allocation failing once. */
+#include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -13,7 +15,8 @@
 #include "core/numbers/rng.h"
 #include "core/rows/store.h"
 
-#define SEED 0xfeedbeefull
+#define SEED         0xfeedbeefull
+#define FUTURE_WRITE 0x0010 /* F_SEAL_FUTURE_WRITE */
 
 static struct gw_row_store_options options_of(gw_dtype dtype, uint64_t rows, uint64_t columns)
 {
@@ -195,6 +198,109 @@ static void counting(void **state)
 	gw_row_store_destroy(store);
 }
 
+/* What another process receives: descriptors of its own. */
+static struct gw_row_memory memory_of(const struct gw_row_store *store)
+{
+	struct gw_row_memory memory;
+	gw_row_store_memory(store, &memory);
+	memory.rows_fd = fcntl(memory.rows_fd, F_DUPFD_CLOEXEC, 0);
+	if (memory.state_fd >= 0)
+		memory.state_fd = fcntl(memory.state_fd, F_DUPFD_CLOEXEC, 0);
+	return memory;
+}
+
+/* Whether readers of mapped memory take any copy of a row for intact. */
+static bool is_readable(const struct gw_row_store *store, uint64_t row)
+{
+	const struct gw_row_format *format = gw_row_store_format(store);
+	float payload[64];
+	return gw_row_copy(format, gw_arena_base(gw_row_store_arena(store)) + row * format->stride, payload);
+}
+
+#define MOVED_ROWS 100u
+
+/* Rows that move, with the state of their optimizer: sealed memory is copied, other memory is shared. */
+static void check_moving(uint64_t columns, bool sealed, bool late_state)
+{
+	static const struct gw_optimizer optimizer = {.kind = GW_ADAGRAD, .rate = 1, .eps = 1e-8f};
+	struct gw_row_store_options options = options_of(GW_FLOAT32, MOVED_ROWS, columns);
+	struct gw_row_store *store = store_of(GW_FLOAT32, MOVED_ROWS, columns), *moved;
+	struct gw_row_push_scratch scratch = {0};
+	float values[2][MOVED_ROWS * 9];
+	uint64_t rows[MOVED_ROWS];
+	enum gw_optimizer_kind kind;
+	for (uint64_t i = 0; i < MOVED_ROWS; i++)
+		rows[i] = i;
+	for (uint64_t i = 0; i < MOVED_ROWS * columns; i++)
+		values[0][i] = (float)i;
+	if (!late_state)
+		assert_int_equal(gw_row_store_prepare(store, GW_ADAGRAD), GW_OK);
+	if (sealed)
+		assert_int_equal(fcntl(gw_arena_fd(gw_row_store_arena(store)), F_ADD_SEALS, FUTURE_WRITE), 0);
+	struct gw_row_memory memory = memory_of(store);
+	assert_int_equal(gw_row_store_adopt(&options, &memory, &moved), GW_OK);
+	/* After the successor has prepared, the server goes on. */
+	assert_int_equal(gw_row_store_push(store, &optimizer, rows, MOVED_ROWS, values[0], NULL, &scratch), GW_OK);
+	if (late_state) {
+		memory = memory_of(store);
+		close(memory.rows_fd);
+		assert_int_equal(gw_row_store_adopt_state(moved, &memory), GW_OK);
+	}
+	assert_int_equal(gw_row_store_take_rows(moved), sealed);
+	check_hashes(moved);
+	for (int again = 0; again < 2; again++) { /* a push at the successor continues from the state */
+		assert_int_equal(gw_row_store_read(store, rows, MOVED_ROWS, values[0]), GW_OK);
+		assert_int_equal(gw_row_store_read(moved, rows, MOVED_ROWS, values[1]), GW_OK);
+		assert_memory_equal(values[0], values[1], MOVED_ROWS * columns * sizeof(float));
+	}
+	assert_true(gw_row_store_trained(moved, &kind) && kind == GW_ADAGRAD);
+	assert_int_equal(gw_row_store_save_slice(store, NULL, 0, MOVED_ROWS, values[0], values[0]), GW_OK);
+	assert_int_equal(gw_row_store_save_slice(moved, NULL, 0, MOVED_ROWS, values[1], values[1]), GW_OK);
+	assert_memory_equal(values[0], values[1], MOVED_ROWS * columns * sizeof(float));
+	bool versioned = gw_row_store_format(store)->versioned;
+	gw_row_store_retire(store, true);
+	for (uint64_t i = 0; i < MOVED_ROWS; i++) {
+		assert_int_equal(is_readable(store, i), !versioned);
+		assert_int_equal(is_readable(moved, i), !versioned || sealed);
+	}
+	gw_row_store_retire(store, false);
+	check_hashes(store);
+	for (uint64_t i = 0; i < MOVED_ROWS; i++)
+		assert_true(is_readable(store, i) && is_readable(moved, i));
+	gw_row_store_destroy(store);
+	check_hashes(moved);
+	gw_row_store_destroy(moved);
+	gw_row_push_scratch_free(&scratch);
+}
+
+static void moving(void **state)
+{
+	(void)state;
+	static const uint64_t columns[] = {1, 3, 9};
+	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
+		for (int ways = 0; ways < 4; ways++)
+			check_moving(columns[i], ways & 1, ways & 2);
+}
+
+/* Memory that does not have the announced shape, or is too short for the rows. */
+static void memory_that_does_not_fit(void **state)
+{
+	(void)state;
+	struct gw_row_store *store = store_of(GW_FLOAT32, MOVED_ROWS, 9), *moved;
+	struct gw_row_store_options options = options_of(GW_FLOAT32, MOVED_ROWS * 100, 9);
+	struct gw_row_memory memory = memory_of(store);
+	assert_int_equal(gw_row_store_adopt(&options, &memory, &moved), GW_INVALID);
+	options.rows = MOVED_ROWS;
+	memory = memory_of(store);
+	memory.rows.bytes += 4096;
+	assert_int_equal(gw_row_store_adopt(&options, &memory, &moved), GW_INVALID);
+	memory = memory_of(store);
+	memory.rows.slice_bytes = 3 * 4096;
+	assert_int_equal(gw_row_store_adopt(&options, &memory, &moved), GW_INVALID);
+	assert_null(moved);
+	gw_row_store_destroy(store);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -203,6 +309,8 @@ int main(void)
 		cmocka_unit_test(rows_begin_as_copies),
 		cmocka_unit_test(overwriting),
 		cmocka_unit_test(counting),
+		cmocka_unit_test(moving),
+		cmocka_unit_test(memory_that_does_not_fit),
 	};
 	return cmocka_run_group_tests_name("row store", tests, NULL, NULL);
 }

@@ -18,29 +18,69 @@ int main(void)
 #include "transport/verbs/handshake.h"
 #include "transport/verbs/verbs.h"
 
+/* The plain rule of versions: what a question in these versions and of this length gives. */
+static gw_status question_status(uint32_t newest, uint32_t oldest, uint32_t n)
+{
+	const bool ranges = newest >= HANDSHAKE_RANGES_FIRST && n >= 24;
+	if (n < 4 || (ranges && (!oldest || oldest > newest)))
+		return GW_PROTOCOL;
+	oldest = ranges ? oldest : newest;
+	if (oldest > HANDSHAKE_VERSION || newest < HANDSHAKE_OLDEST)
+		return GW_VERSION;
+	const uint32_t length = newest < HANDSHAKE_RANGES_FIRST ? 16 : 24;
+	return n == length || (newest > HANDSHAKE_VERSION && n > length) ? GW_OK : GW_PROTOCOL;
+}
+
+static gw_status ask_with(const struct handshake_question *question, uint32_t n, struct handshake_question *out)
+{
+	uint8_t *memory = calloc(1, n + 1); /* at an odd address, and no byte longer */
+	assert_non_null(memory);
+	memcpy(memory + 1, question, n < sizeof(*question) ? n : sizeof(*question));
+	gw_status status = gw_handshake_question(memory + 1, n, out);
+	free(memory);
+	return status;
+}
+
 static void questions(void **state)
 {
 	(void)state;
-	struct handshake_question good = {HANDSHAKE_VERSION, 3, VERBS_RECEIVES, VERBS_CHUNK_BYTES}, out;
-	assert_int_equal(gw_handshake_question((const uint8_t *)&good, sizeof(good), &out), GW_OK);
-	assert_memory_equal(&out, &good, sizeof(good));
-	uint8_t longer[sizeof(good) + 1] = {0};
-	memcpy(longer, &good, sizeof(good));
-	for (uint32_t n = 0; n <= sizeof(longer); n++)
-		if (n != sizeof(good))
-			assert_int_equal(gw_handshake_question(longer, n, &out), GW_PROTOCOL);
-	struct handshake_question bad = good;
-	bad.version = HANDSHAKE_VERSION + 1;
-	assert_int_equal(gw_handshake_question((const uint8_t *)&bad, sizeof(bad), &out), GW_VERSION);
-	bad = good;
-	bad.qps = 0;
-	assert_int_equal(gw_handshake_question((const uint8_t *)&bad, sizeof(bad), &out), GW_PROTOCOL);
-	bad = good;
-	bad.receives++;
-	assert_int_equal(gw_handshake_question((const uint8_t *)&bad, sizeof(bad), &out), GW_PROTOCOL);
-	bad = good;
-	bad.chunk_bytes *= 2;
-	assert_int_equal(gw_handshake_question((const uint8_t *)&bad, sizeof(bad), &out), GW_PROTOCOL);
+	struct handshake_question good, out;
+	static_assert(sizeof(good) == 24, "no padding, and the same in every later version");
+	for (uint32_t i = 0; i < 8 * 8; i++) {
+		gw_handshake_ask(false, 3, &good);
+		good.version = i % 8;
+		good.oldest = i / 8;
+		for (uint32_t n = 0; n < 40; n++) {
+			gw_status expected = question_status(good.version, good.oldest, n);
+			assert_int_equal(ask_with(&good, n, &out), expected);
+			if (expected != GW_OK)
+				continue;
+			assert_int_equal(out.version,
+					 good.version < HANDSHAKE_VERSION ? good.version : HANDSHAKE_VERSION);
+			assert_int_equal(out.qps, 3);
+		}
+	}
+	for (int oldest = 0; oldest < 2; oldest++) {
+		uint32_t n = gw_handshake_ask(oldest, 3, &good);
+		assert_int_equal(ask_with(&good, n, &out), GW_OK);
+		assert_int_equal(out.version, oldest ? HANDSHAKE_OLDEST : HANDSHAKE_VERSION);
+		struct handshake_question bad = good;
+		bad.qps = 0;
+		assert_int_equal(ask_with(&bad, n, &out), GW_PROTOCOL);
+		bad = good;
+		bad.receives++;
+		assert_int_equal(ask_with(&bad, n, &out), GW_PROTOCOL);
+		bad = good;
+		bad.chunk_bytes *= 2;
+		assert_int_equal(ask_with(&bad, n, &out), GW_PROTOCOL);
+		bad = good;
+		bad.zero = 1;
+		assert_int_equal(ask_with(&bad, n, &out), n == sizeof(bad) ? GW_PROTOCOL : GW_OK);
+	}
+	gw_handshake_ask(false, 3, &good);
+	good.version = good.oldest = HANDSHAKE_VERSION + 1;
+	assert_int_equal(ask_with(&good, sizeof(good), &out), GW_VERSION);
+	assert_non_null(strstr(gw_last_error(), "the client speaks RDMA hello version 5, this server versions 3 to 4"));
 }
 
 static void tokens(void **state)
@@ -59,8 +99,11 @@ static void tokens(void **state)
 	padded[0] ^= 1;
 	assert_int_equal(gw_handshake_token(padded, sizeof(padded), &out), GW_PROTOCOL);
 	padded[0] ^= 1;
-	padded[4] ^= 1;
-	assert_int_equal(gw_handshake_token(padded, sizeof(padded), &out), GW_PROTOCOL);
+	for (uint8_t version = 0; version < 9; version++) {
+		padded[4] = version;
+		bool spoken = version >= HANDSHAKE_OLDEST && version <= HANDSHAKE_VERSION;
+		assert_int_equal(gw_handshake_token(padded, sizeof(padded), &out), spoken ? GW_OK : GW_PROTOCOL);
+	}
 }
 
 static void slices(void **state)

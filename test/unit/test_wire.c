@@ -191,14 +191,43 @@ static const struct limits {
 	{WIRE_REGION, false, 32, 32},
 	{WIRE_WITHDRAWN, false, 16, 16},
 	{WIRE_RELEASED, true, 16, 16},
+	{WIRE_MOVED, false, 0, 0},
 };
+
+/* The table of versions, said a second time: frames that not every version has. */
+static const struct {
+	uint8_t type;
+	uint32_t since;
+} later_frames[] = {{WIRE_MOVED, 8}};
+
+/* A frame is unknown to a connection of a version that does not have it. */
+static void frames_of_versions(void **state)
+{
+	(void)state;
+	for (uint8_t type = WIRE_HELLO; type < WIRE_TYPES; type++) {
+		const struct limits *known = NULL;
+		uint32_t since = 0;
+		for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+			known = limits[i].type == type ? &limits[i] : known;
+		for (size_t i = 0; i < sizeof(later_frames) / sizeof(later_frames[0]); i++)
+			since = later_frames[i].type == type ? later_frames[i].since : since;
+		assert_non_null(known);
+		const struct wire_header header = {.bytes = known->min, .type = type};
+		for (uint32_t version = 0; version <= WIRE_VERSION + 1; version++) {
+			struct wire_header out;
+			assert_int_equal(gw_wire_speaks(version, type), version >= since);
+			assert_int_equal(gw_wire_header((const uint8_t *)&header, known->from_client, version, &out),
+					 version >= since ? GW_OK : GW_PROTOCOL);
+		}
+	}
+}
 
 static gw_status header_with(uint8_t type, uint32_t bytes, uint8_t status, uint16_t op, bool from_client)
 {
 	struct wire_header header = {.bytes = bytes, .type = type, .status = status, .op = op, .tag = 9}, out;
 	uint8_t raw[WIRE_HEADER_BYTES + 1];
 	memcpy(raw + 1, &header, sizeof(header));
-	gw_status result = gw_wire_header(raw + 1, from_client, &out);
+	gw_status result = gw_wire_header(raw + 1, from_client, WIRE_VERSION, &out);
 	if (!result)
 		assert_memory_equal(&out, &header, sizeof(header));
 	return result;
@@ -543,6 +572,7 @@ int main(void)
 		cmocka_unit_test(extreme_offsets),
 		cmocka_unit_test(ranges_are_checked_exactly),
 		cmocka_unit_test(headers),
+		cmocka_unit_test(frames_of_versions),
 		cmocka_unit_test(welcomes),
 		cmocka_unit_test(memories),
 		cmocka_unit_test(memories_of_rows),

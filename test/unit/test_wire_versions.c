@@ -30,7 +30,7 @@ static gw_status greet(bool hello, struct wire_versions versions, uint32_t flag,
 				 : gw_wire_challenge(body, n, &as_challenge, &version);
 	if (status == GW_OK) {
 		assert_memory_equal(hello ? (const void *)&as_hello : &as_challenge, body, length);
-		assert_int_equal(version, WIRE_VERSION);
+		assert_int_equal(version, versions.newest < WIRE_VERSION ? versions.newest : WIRE_VERSION);
 	}
 	free(memory);
 	return status;
@@ -43,7 +43,7 @@ static gw_status greeting_status(struct wire_versions versions, uint32_t length,
 		versions.oldest = versions.newest; /* the bytes of an older version have another meaning */
 	else if (!versions.oldest || versions.oldest > versions.newest)
 		return GW_PROTOCOL;
-	if (versions.oldest > WIRE_VERSION || versions.newest < WIRE_VERSION)
+	if (versions.oldest > WIRE_VERSION || versions.newest < WIRE_OLDEST)
 		return GW_VERSION; /* told from another program, whatever its length */
 	return n == length || (versions.newest > WIRE_VERSION && n > length) ? GW_OK : GW_PROTOCOL;
 }
@@ -91,11 +91,13 @@ static void greetings_of_no_common_version(void **state)
 			snprintf(says, sizeof(says), "versions %u to %u", versions.oldest, versions.newest);
 		assert_int_equal(greet(true, versions, 0, 0, 72), GW_VERSION);
 		snprintf(expected, sizeof(expected),
-			 "the client speaks protocol %s, this server version %u; install the same", says, WIRE_VERSION);
+			 "the client speaks protocol %s, this server versions %u to %u; install the same", says,
+			 WIRE_OLDEST, WIRE_VERSION);
 		assert_string_equal(gw_last_error(), expected);
 		assert_int_equal(greet(false, versions, 0, 0, 56), GW_VERSION);
 		snprintf(expected, sizeof(expected),
-			 "the server speaks protocol %s, this client version %u; install the same", says, WIRE_VERSION);
+			 "the server speaks protocol %s, this client versions %u to %u; install the same", says,
+			 WIRE_OLDEST, WIRE_VERSION);
 		assert_string_equal(gw_last_error(), expected);
 	}
 }

@@ -59,7 +59,11 @@ struct gw_agent_process {
 	int output; /* its standard output and error; -1: closed */
 	int status; /* from waitpid, once the process has ended */
 	bool ended, told, is_ready;
-	uint16_t port; /* the port, if the process is a server on record; else 0 */
+	uint16_t port;        /* the port, if the process is a server on record; else 0 */
+	json_t *server, *env; /* of its request; server: NULL unless it is on record */
+	bool quiet; /* its end is not reported: a server that was replaced, or a successor that does not serve */
+	uint32_t generation; /* how many servers it has succeeded */
+	int64_t pause_ms;    /* a successor: the pause of the hand-over; negative: not reported yet */
 	struct gw_agent_log log;
 	char line[GW_AGENT_LINE_MAX];
 	size_t line_bytes;
@@ -79,6 +83,15 @@ struct gw_agent_watch {
 			   * end */
 };
 
+/* --- A server that is being replaced: replace.c. At most one at a time. --- */
+
+struct gw_agent_replacement {
+	int asker; /* the connection that asked for it; -1: none is in progress */
+	struct gw_agent_process *old, *successor;
+	json_t *words, *server; /* the successor's command and record */
+	bool cold;
+};
+
 struct gw_agent {
 	bool keep, set_up, ending, finished, released;
 	bool deaf, hung_up; /* deaf: the input from the launcher has ended; hung_up: the launcher does not read */
@@ -91,6 +104,8 @@ struct gw_agent {
 	char folder[GW_AGENT_PATH_MAX]; /* key and ip_config of this job; "": not made */
 	struct gw_agent_process *processes;
 	struct gw_agent_watch watch;
+	int control; /* the socket of replace.c; -1: no server was started yet */
+	struct gw_agent_replacement replacement;
 	char *input, *output; /* input: an incomplete line; output: events that the launcher has not read yet */
 	size_t input_bytes, output_bytes, output_sent;
 	int exit_status;
@@ -116,6 +131,10 @@ void gw_agent_request(struct gw_agent *agent, json_t *request);
 
 /* process.c */
 gw_status gw_agent_process_start(struct gw_agent *agent, const json_t *request);
+/* Starts a process with these words in the place of a server: its name, environment and ready line. The end of the
+ * process is not reported while it is `quiet`. after: it begins when the server has ended. */
+gw_status gw_agent_process_succeed(struct gw_agent *agent, struct gw_agent_process *server, const json_t *words,
+				   bool after, struct gw_agent_process **out);
 void gw_agent_process_read(struct gw_agent *agent, struct gw_agent_process *process);
 /* Reaps children, and reports the end of each process whose output was read to its end. */
 void gw_agent_process_reap(struct gw_agent *agent);
@@ -138,7 +157,10 @@ gw_status gw_agent_expand(const char *path, char out[GW_AGENT_PATH_MAX]);
 /* record.c: servers on this host that agents of this user started. */
 #define GW_AGENT_BOOT_MAX 64
 void gw_agent_boot(char out[GW_AGENT_BOOT_MAX]); /* the id of this boot of the host; "": unknown */
-gw_status gw_agent_record_write(const struct gw_agent *agent, const json_t *server, pid_t pid, const char *log);
+/* successor: a process that may take the server's place; 0: none. While the server runs, the record is of the server,
+ * and then of the successor, whose record has the server's pid as "before". */
+gw_status gw_agent_record_write(const struct gw_agent *agent, const json_t *server, pid_t pid, const char *log,
+				pid_t successor);
 void gw_agent_record_remove(uint16_t port, pid_t pid);
 json_t *gw_agent_record_read(uint16_t port); /* NULL: no record, or its server is gone */
 json_t *gw_agent_records(void);
@@ -152,6 +174,17 @@ void gw_agent_logs_remove_old(const struct gw_agent *agent, size_t keep);
  * wakes. */
 gw_status gw_agent_watch(struct gw_agent *agent, uint16_t port, pid_t pid);
 void gw_agent_watch_look(struct gw_agent *agent, bool ended);
+
+/* replace.c. gw_agent_control_open makes the socket; gw_agent_control_hear takes a request from it. */
+gw_status gw_agent_control_open(struct gw_agent *agent);
+void gw_agent_control_hear(struct gw_agent *agent);
+void gw_agent_replace_read(struct gw_agent_process *process, const char *line);
+void gw_agent_replace_look(struct gw_agent *agent); /* the loop calls it whenever it wakes */
+/* Whether the end of this process is not to be reported yet: its successor may serve. */
+bool gw_agent_replace_holds(const struct gw_agent *agent, const struct gw_agent_process *process);
+/* The command: asks the agent of the server at this port, and prints its answer as a line of JSON. options: words for
+ * the successor in addition to the server's own; NULL-terminated. */
+gw_status gw_agent_replace(uint16_t port, bool cold, const char *const *options);
 
 /* left.c: the remaining processes on this host of jobs whose agents were killed. gw_agent_left returns an array with
  * one object for each agent. gw_agent_left_signal signals the remaining processes of a job and returns their number.

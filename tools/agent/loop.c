@@ -26,7 +26,7 @@
 #define INPUT_MAX     (1u << 20)             /* bytes of a line */
 #define FAREWELL_NS   (GW_NS_PER_SECOND / 2) /* time for the launcher to read the last events */
 #define PROCESSES_MAX 512
-#define FIXED         4
+#define FIXED         5
 #define BEATS         5 /* beats in the time of silence */
 
 /* --- Ending. --- */
@@ -142,6 +142,7 @@ static void loop_wait(struct gw_agent *agent, struct pollfd *fds, struct gw_agen
 	fds[1] = (struct pollfd){.fd = agent->signals, .events = POLLIN};
 	fds[2] = (struct pollfd){.fd = agent->guardian, .events = POLLIN};
 	fds[3] = (struct pollfd){.fd = agent->watch.fd, .events = POLLIN};
+	fds[4] = (struct pollfd){.fd = agent->control, .events = POLLIN};
 	for (struct gw_agent_process *p = agent->processes; p && count < FIXED + PROCESSES_MAX; p = p->next) {
 		if (p->output < 0)
 			continue;
@@ -163,6 +164,8 @@ static void loop_wait(struct gw_agent *agent, struct pollfd *fds, struct gw_agen
 		gw_agent_end(agent, "the agent's guardian was killed");
 	}
 	gw_agent_watch_look(agent, fds[3].revents != 0);
+	if (fds[4].revents)
+		gw_agent_control_hear(agent);
 	for (nfds_t i = FIXED; i < count; i++) {
 		if (fds[i].revents)
 			gw_agent_process_read(agent, of[i]);
@@ -195,10 +198,12 @@ static void loop_look(struct gw_agent *agent, uint64_t now)
 static void loop_step(struct gw_agent *agent)
 {
 	uint64_t now = gw_now_ns();
+	gw_agent_replace_look(agent);
 	for (struct gw_agent_process *p = agent->processes; p; p = p->next) {
-		if (p->ended && !p->told)
+		if (p->ended && !p->told && !gw_agent_replace_holds(agent, p))
 			gw_agent_process_report_end(agent, p);
 	}
+	gw_agent_replace_look(agent);
 	if (!agent->ending)
 		loop_look(agent, now);
 	if (agent->ending && (loop_has_ended(agent) || now >= agent->kill_ns))

@@ -24,6 +24,7 @@
 #define LINES_A_SECOND 1000 /* lines of one process that are sent; further lines are only counted */
 #define LINE_NS        (GW_NS_PER_SECOND / LINES_A_SECOND)
 #define READ_BYTES     16384
+#define AFTER_US       5000 /* between two looks whether another process has ended */
 
 /* --- Output. --- */
 
@@ -67,10 +68,13 @@ static void process_end_line(struct gw_agent *agent, struct gw_agent_process *p)
 	snprintf(slot, GW_AGENT_TAIL_LINE, "%.*s", (int)p->line_bytes, p->line);
 	p->tail_next = (p->tail_next + 1) % GW_AGENT_TAIL;
 	p->tail_count += p->tail_count < GW_AGENT_TAIL;
+	if (p->generation)
+		gw_agent_replace_read(p, slot);
 	if (p->ready && !p->is_ready && p->line_bytes >= strlen(p->ready) &&
 	    memcmp(p->line, p->ready, strlen(p->ready)) == 0) {
 		p->is_ready = true;
-		process_report_line(agent, p, "ready");
+		if (!p->quiet)
+			process_report_line(agent, p, "ready");
 	} else if (process_may_report(agent, p)) {
 		process_report_line(agent, p, "output");
 	} else {
@@ -141,6 +145,10 @@ void gw_agent_process_report_end(struct gw_agent *agent, struct gw_agent_process
 	if (p->port)
 		gw_agent_record_remove(p->port, p->pid);
 	p->told = true;
+	if (p->quiet) {
+		gw_agent_log_close(&p->log);
+		return;
+	}
 	bool killed = WIFSIGNALED(p->status);
 	json_t *tail = json_array();
 	for (uint32_t i = 0; i < p->tail_count; i++) {
@@ -159,7 +167,7 @@ void gw_agent_process_report_end(struct gw_agent *agent, struct gw_agent_process
 /* --- Start. --- */
 
 _Noreturn static void process_exec(const struct gw_agent *agent, char **argv, const json_t *environment, int output,
-				   pid_t worker)
+				   pid_t worker, pid_t after)
 {
 	static char own[] = "graphwire";
 	sigset_t none;
@@ -185,6 +193,8 @@ _Noreturn static void process_exec(const struct gw_agent *agent, char **argv, co
 		if (json_is_string(value))
 			setenv(name, json_string_value(value), 1);
 	}
+	while (after > 0 && kill(after, 0) == 0)
+		usleep(AFTER_US);
 	char mark[GW_AGENT_MARK_MAX];
 	gw_agent_mark_text(&agent->mark, mark);
 	setenv(GW_AGENT_MARK, mark, 1);
@@ -221,10 +231,10 @@ static char **process_words(const json_t *list)
 	return argv;
 }
 
-static gw_status process_launch(struct gw_agent *agent, struct gw_agent_process *p, const json_t *request)
+static gw_status process_launch(struct gw_agent *agent, struct gw_agent_process *p, const json_t *words, pid_t after)
 {
 	int ends[2];
-	char **argv = process_words(json_object_get(request, "argv"));
+	char **argv = process_words(words);
 	if (!argv)
 		return GW_INVALID;
 	if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -234,7 +244,7 @@ static gw_status process_launch(struct gw_agent *agent, struct gw_agent_process 
 	pid_t worker = getpid();
 	p->pid = fork();
 	if (p->pid == 0)
-		process_exec(agent, argv, json_object_get(request, "env"), ends[1], worker);
+		process_exec(agent, argv, p->env, ends[1], worker, after);
 	gw_free(argv);
 	close(ends[1]);
 	if (p->pid < 0) {
@@ -252,7 +262,47 @@ static gw_status process_put_on_record(struct gw_agent *agent, struct gw_agent_p
 	if (!server)
 		return GW_OK;
 	p->port = (uint16_t)json_integer_value(json_object_get(server, "port"));
-	return gw_agent_record_write(agent, server, p->pid, p->log.path);
+	p->server = json_deep_copy(server);
+	gw_status status = gw_agent_record_write(agent, server, p->pid, p->log.path, 0);
+	return status == GW_OK ? gw_agent_control_open(agent) : status;
+}
+
+/* Starts the process, and puts it into the agent's list. */
+static gw_status process_begin(struct gw_agent *agent, const struct gw_agent_process *like, const char *log,
+			       const json_t *words, pid_t after, struct gw_agent_process **out)
+{
+	struct gw_agent_process *p = gw_malloc(sizeof(*p));
+	if (!p)
+		return GW_NO_MEMORY;
+	*p = *like;
+	p->ready = like->ready ? gw_strdup(like->ready) : NULL;
+	gw_status status = gw_agent_log_open(&p->log, log, agent->log_bytes_max);
+	if (status == GW_OK)
+		status = process_launch(agent, p, words, after);
+	if (status != GW_OK) {
+		gw_agent_log_close(&p->log);
+		gw_free(p->ready);
+		gw_free(p);
+		return status;
+	}
+	json_incref(p->env);
+	p->next = agent->processes;
+	agent->processes = p;
+	*out = p;
+	return GW_OK;
+}
+
+gw_status gw_agent_process_succeed(struct gw_agent *agent, struct gw_agent_process *server, const json_t *words,
+				   bool after, struct gw_agent_process **out)
+{
+	char path[GW_AGENT_PATH_MAX];
+	struct gw_agent_process like = {
+		.ready = server->ready, .env = server->env, .quiet = true, .generation = server->generation + 1};
+	memcpy(like.name, server->name, sizeof(like.name));
+	if (snprintf(path, sizeof(path), "%s/%s-again%u.log", agent->logs, like.name, like.generation) >=
+	    (int)sizeof(path))
+		return gw_fail(GW_INVALID, "%s: the path of its log is too long", like.name);
+	return process_begin(agent, &like, path, words, after ? server->pid : 0, out);
 }
 
 gw_status gw_agent_process_start(struct gw_agent *agent, const json_t *request)
@@ -264,22 +314,11 @@ gw_status gw_agent_process_start(struct gw_agent *agent, const json_t *request)
 		return gw_fail(GW_INVALID, "a process needs a name of at most %d letters", GW_AGENT_NAME_MAX - 1);
 	if (snprintf(path, sizeof(path), "%s/%s.log", agent->logs, name) >= (int)sizeof(path))
 		return gw_fail(GW_INVALID, "%s: the path of its log is too long", name);
-	struct gw_agent_process *p = gw_calloc(1, sizeof(*p));
-	if (!p)
-		return GW_NO_MEMORY;
-	snprintf(p->name, sizeof(p->name), "%s", name);
-	p->ready = ready ? gw_strdup(ready) : NULL;
-	gw_status status = gw_agent_log_open(&p->log, path, agent->log_bytes_max);
-	if (status == GW_OK)
-		status = process_launch(agent, p, request);
-	if (status != GW_OK) {
-		gw_agent_log_close(&p->log);
-		gw_free(p->ready);
-		gw_free(p);
+	struct gw_agent_process like = {.ready = (char *)ready, .env = json_object_get(request, "env")}, *p;
+	snprintf(like.name, sizeof(like.name), "%s", name);
+	gw_status status = process_begin(agent, &like, path, json_object_get(request, "argv"), 0, &p);
+	if (status != GW_OK)
 		return status;
-	}
-	p->next = agent->processes;
-	agent->processes = p;
 	json_t *event = json_pack("{ss ss si ss}", "event", "started", "name", name, "pid", (int)p->pid, "log", path);
 	gw_agent_report(agent, event);
 	return process_put_on_record(agent, p, request);

@@ -31,7 +31,8 @@ static gw_status record_path(uint16_t port, char path[GW_AGENT_PATH_MAX + 64])
 	return status;
 }
 
-gw_status gw_agent_record_write(const struct gw_agent *agent, const json_t *server, pid_t pid, const char *log)
+gw_status gw_agent_record_write(const struct gw_agent *agent, const json_t *server, pid_t pid, const char *log,
+				pid_t successor)
 {
 	char home[GW_AGENT_PATH_MAX], name[64], boot[GW_AGENT_BOOT_MAX];
 	gw_status status = gw_agent_home(home);
@@ -41,6 +42,10 @@ gw_status gw_agent_record_write(const struct gw_agent *agent, const json_t *serv
 	json_t *record = json_deep_copy(server);
 	json_object_set_new(record, "pid", json_integer(pid));
 	json_object_set_new(record, "start", json_integer((json_int_t)gw_agent_start_of(pid)));
+	if (successor > 0) {
+		json_object_set_new(record, "successor", json_integer(successor));
+		json_object_set_new(record, "successor_start", json_integer((json_int_t)gw_agent_start_of(successor)));
+	}
 	json_object_set_new(record, "boot", json_string(boot));
 	json_object_set_new(record, "job", json_string(agent->job));
 	json_object_set_new(record, "kept", json_boolean(agent->keep));
@@ -72,6 +77,21 @@ static json_t *record_load(const char *path)
 	return record;
 }
 
+static bool record_runs(const json_t *record, const char *pid_name, const char *start_name)
+{
+	pid_t pid = (pid_t)json_integer_value(json_object_get(record, pid_name));
+	uint64_t start = (uint64_t)json_integer_value(json_object_get(record, start_name));
+	return pid > 0 && start > 0 && gw_agent_start_of(pid) == start;
+}
+
+/* The server has ended while a successor takes its place. */
+static void record_succeed(json_t *record)
+{
+	json_object_set(record, "before", json_object_get(record, "pid"));
+	json_object_set(record, "pid", json_object_get(record, "successor"));
+	json_object_set(record, "start", json_object_get(record, "successor_start"));
+}
+
 json_t *gw_agent_record_read(uint16_t port)
 {
 	char path[GW_AGENT_PATH_MAX + 64], boot[GW_AGENT_BOOT_MAX];
@@ -82,11 +102,14 @@ json_t *gw_agent_record_read(uint16_t port)
 		return NULL;
 	gw_agent_boot(boot);
 	const char *then = json_string_value(json_object_get(record, "boot"));
-	pid_t pid = (pid_t)json_integer_value(json_object_get(record, "pid"));
-	uint64_t start = (uint64_t)json_integer_value(json_object_get(record, "start"));
-	if (json_is_object(record) && then && strcmp(then, boot) == 0 && pid > 0 && start > 0 &&
-	    gw_agent_start_of(pid) == start)
-		return record;
+	if (json_is_object(record) && then && strcmp(then, boot) == 0) {
+		if (record_runs(record, "pid", "start"))
+			return record;
+		if (record_runs(record, "successor", "successor_start")) {
+			record_succeed(record);
+			return record;
+		}
+	}
 	json_decref(record);
 	unlink(path);
 	return NULL;

@@ -1,6 +1,6 @@
 /* Watches a server that another agent started, a kept server, until it ends: its pidfd then becomes readable. Kernels
  * before 5.3 have no pidfd; there the agent looks at the server's record once a second. An agent watches one server and
- * reports one end.
+ * reports one end. If a successor has taken the server's place (replace.c), the agent watches the successor.
  */
 #include "tools/agent/agent.h"
 
@@ -19,6 +19,16 @@ static bool watch_is_on_record(uint16_t port, pid_t pid)
 	bool same = record && json_integer_value(json_object_get(record, "pid")) == pid;
 	json_decref(record);
 	return same;
+}
+
+/* The server that has taken the place of this one; 0: none has. */
+static pid_t watch_successor(uint16_t port, pid_t pid)
+{
+	json_t *record = gw_agent_record_read(port);
+	bool succeeds = record && json_integer_value(json_object_get(record, "before")) == pid;
+	pid_t successor = succeeds ? (pid_t)json_integer_value(json_object_get(record, "pid")) : 0;
+	json_decref(record);
+	return successor;
 }
 
 gw_status gw_agent_watch(struct gw_agent *agent, uint16_t port, pid_t pid)
@@ -46,9 +56,14 @@ void gw_agent_watch_look(struct gw_agent *agent, bool ended)
 		watch->look_ns = gw_now_ns() + LOOK_NS;
 		return;
 	}
-	gw_agent_report(agent,
-			json_pack("{ss si si}", "event", "gone", "port", (int)watch->port, "pid", (int)watch->pid));
+	uint16_t port = watch->port;
+	pid_t pid = watch->pid, successor = watch_successor(port, pid);
 	if (watch->fd >= 0)
 		close(watch->fd);
 	*watch = (struct gw_agent_watch){.fd = -1, .pid = -1, .look_ns = GW_NO_DEADLINE};
+	if (successor && gw_agent_watch(agent, port, successor) == GW_OK)
+		gw_agent_report(agent, json_pack("{ss si si si}", "event", "succeeded", "port", (int)port, "pid",
+						 (int)successor, "before", (int)pid));
+	else
+		gw_agent_report(agent, json_pack("{ss si si}", "event", "gone", "port", (int)port, "pid", (int)pid));
 }

@@ -67,8 +67,9 @@ static void hub_release(struct memory_listener *listener)
 }
 
 gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
-			   struct gw_service *service, struct gw_listener **out)
+			   struct gw_service *service, int socket, struct gw_listener **out)
 {
+	(void)socket;
 	(void)groups;
 	*out = NULL;
 	gw_fork_guard(&guard);
@@ -82,7 +83,8 @@ gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_c
 	}
 	for (uint32_t i = 0; i < group_count; i++)
 		pthread_mutex_init(&listener->group_locks[i], NULL);
-	listener->base = (struct gw_listener){&gw_transport_memory, *address, service};
+	listener->base =
+		(struct gw_listener){.transport = &gw_transport_memory, .address = *address, .service = service};
 	listener->references = 1;
 	listener->group_count = group_count;
 	gw_status status = GW_OK;
@@ -213,6 +215,11 @@ bool gw_memory_enter(struct memory_link *link)
 		return true;
 	atomic_store(&link->inside, false);
 	return false;
+}
+
+bool gw_memory_moved(const struct memory_link *link)
+{
+	return link->listener && atomic_load(&link->listener->base.moved);
 }
 
 void gw_memory_await_stop(void)

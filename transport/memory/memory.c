@@ -194,6 +194,7 @@ static gw_status memory_enter(struct memory_endpoint *endpoint, uint64_t deadlin
 		return GW_OK;
 	gw_memory_await_stop();
 	endpoint->base.state = GW_ENDPOINT_LOST;
+	endpoint->base.moved = gw_memory_moved(&endpoint->link);
 	return gw_fail(GW_PEER_LOST, "the service of this process has ended");
 }
 

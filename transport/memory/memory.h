@@ -42,7 +42,7 @@ struct memory_link {
 };
 
 gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
-			   struct gw_service *service, struct gw_listener **out);
+			   struct gw_service *service, int socket, struct gw_listener **out);
 void gw_memory_listener_stop(struct gw_listener *base, bool close);
 void gw_memory_listener_drain(struct gw_listener *base);
 void gw_memory_listener_free(struct gw_listener *base);
@@ -57,6 +57,8 @@ bool gw_memory_enter(struct memory_link *link);
 /* After gw_memory_enter returned false: waits until the stopping thread is done with the link's requests. */
 void gw_memory_await_stop(void);
 void gw_memory_disconnect(struct memory_link *link);
+/* The listener ended because a successor has its name. */
+bool gw_memory_moved(const struct memory_link *link);
 /* The last deferred request was answered: ends the connection if the listener drains. */
 void gw_memory_idle(struct memory_link *link);
 

@@ -352,3 +352,207 @@ void gw_replay_leave(struct gw_replay_cache *cache, struct gw_replay_entry *entr
 	entry->window->running--;
 	pthread_mutex_unlock(&cache->lock);
 }
+
+/* --- Hand-over. --- */
+
+struct saved_head {
+	uint32_t bytes, count; /* of this record; of windows */
+	uint64_t life;
+	uint32_t last_number, padding;
+};
+
+struct saved_window {
+	uint32_t bytes, entries;
+	uint8_t uuid[16];
+	uint64_t number, oldest, budget_ns, left_ns; /* left_ns: how long ago the last connection ended */
+	uint32_t goodbye, used;                      /* used: numbered calls have arrived */
+};
+
+struct saved_entry {
+	uint32_t bytes, answer_bytes;
+	uint64_t sequence, progress;
+	uint32_t done, status, kept, padding;
+};
+
+/* The bytes of an error's answer are its text. */
+static uint32_t entry_answer_bytes(const struct gw_replay_entry *entry)
+{
+	return entry->status && entry->answer ? (uint32_t)strlen((const char *)entry->answer) : entry->answer_bytes;
+}
+
+static uint32_t window_entries(const struct replay_window *window)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; window->entries && i < GW_WINDOW; i++)
+		count += window->entries[i].state != REPLAY_FREE;
+	return count;
+}
+
+/* NULL: counts the bytes only. */
+static uint64_t saved_put(uint8_t *data, uint64_t at, const void *bytes, uint64_t n)
+{
+	if (data && n)
+		memcpy(data + at, bytes, n);
+	return at + n;
+}
+
+static uint64_t window_save(const struct replay_window *window, uint64_t now_ns, uint8_t *data, uint64_t at)
+{
+	struct saved_window head = {.bytes = sizeof(head),
+				    .entries = window_entries(window),
+				    .number = window->number,
+				    .oldest = window->oldest,
+				    .budget_ns = window->budget_ns,
+				    .left_ns = now_ns - window->left_ns,
+				    .goodbye = window->goodbye,
+				    .used = window->entries != NULL};
+	memcpy(head.uuid, window->uuid, sizeof(head.uuid));
+	at = saved_put(data, at, &head, sizeof(head));
+	for (uint32_t i = 0; window->entries && i < GW_WINDOW; i++) {
+		const struct gw_replay_entry *entry = &window->entries[i];
+		if (entry->state == REPLAY_FREE)
+			continue;
+		struct saved_entry saved = {.bytes = sizeof(saved),
+					    .answer_bytes = entry_answer_bytes(entry),
+					    .sequence = entry->sequence,
+					    .progress = entry->progress,
+					    .done = entry->state == REPLAY_DONE,
+					    .status = entry->status,
+					    .kept = entry->kept};
+		at = saved_put(data, at, &saved, sizeof(saved));
+		at = saved_put(data, at, entry->answer, saved.answer_bytes);
+	}
+	return at;
+}
+
+static uint64_t cache_save(const struct gw_replay_cache *cache, uint64_t now_ns, uint8_t *data)
+{
+	struct saved_head head = {
+		.bytes = sizeof(head), .count = cache->count, .life = cache->life, .last_number = cache->last_number};
+	uint64_t at = saved_put(data, 0, &head, sizeof(head));
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		for (const struct replay_window *window = cache->buckets[i]; window; window = window->next)
+			at = window_save(window, now_ns, data, at);
+	return at;
+}
+
+static bool cache_is_quiet(const struct gw_replay_cache *cache)
+{
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		for (const struct replay_window *window = cache->buckets[i]; window; window = window->next)
+			if (window->connections || window->running)
+				return false;
+	return true;
+}
+
+gw_status gw_replay_save(struct gw_replay_cache *cache, uint8_t **out, uint64_t *bytes)
+{
+	*out = NULL;
+	gw_status status = GW_OK;
+	pthread_mutex_lock(&cache->lock);
+	uint64_t now = gw_now_ns();
+	if (!cache_is_quiet(cache))
+		status = gw_fail(GW_BUSY, "calls of clients are still open");
+	*bytes = status == GW_OK ? cache_save(cache, now, NULL) : 0;
+	if (status == GW_OK && !(*out = gw_malloc(*bytes)))
+		status = GW_NO_MEMORY;
+	if (status == GW_OK)
+		cache_save(cache, now, *out);
+	pthread_mutex_unlock(&cache->lock);
+	return status;
+}
+
+struct saved_reader {
+	const uint8_t *data;
+	uint64_t left;
+};
+
+/* A record of `bytes` or more or fewer bytes, as its first word says. */
+static bool take_record(struct saved_reader *reader, void *out, uint32_t bytes)
+{
+	uint32_t has;
+	if (reader->left < sizeof(has))
+		return false;
+	memcpy(&has, reader->data, sizeof(has));
+	if (has < 2 * sizeof(has) || has > reader->left)
+		return false;
+	memset(out, 0, bytes);
+	memcpy(out, reader->data, has < bytes ? has : bytes);
+	reader->data += has;
+	reader->left -= has;
+	return true;
+}
+
+static gw_status replay_damaged(void)
+{
+	return gw_fail(GW_FORMAT, "the calls of clients came damaged");
+}
+
+static gw_status entry_load(struct gw_replay_cache *cache, struct replay_window *window, struct saved_reader *reader)
+{
+	struct saved_entry saved;
+	if (!take_record(reader, &saved, sizeof(saved)) || saved.answer_bytes > reader->left ||
+	    saved.answer_bytes > GW_REPLAY_REPLY_MAX || !window->entries)
+		return replay_damaged();
+	struct gw_replay_entry *entry = &window->entries[saved.sequence % GW_WINDOW];
+	if (entry->state != REPLAY_FREE || cache->bytes + saved.answer_bytes > GW_REPLAY_BYTES_MAX)
+		return replay_damaged();
+	*entry = (struct gw_replay_entry){.window = window,
+					  .sequence = saved.sequence,
+					  .state = saved.done ? REPLAY_DONE : REPLAY_LEFT,
+					  .status = (gw_status)saved.status,
+					  .progress = saved.progress,
+					  .kept = saved.kept};
+	if (saved.kept || saved.answer_bytes) {
+		entry->answer = gw_malloc(saved.answer_bytes + 1ull);
+		if (!entry->answer)
+			return GW_NO_MEMORY;
+		if (saved.answer_bytes)
+			memcpy(entry->answer, reader->data, saved.answer_bytes);
+		entry->answer[saved.answer_bytes] = 0;
+	}
+	if (!saved.status) {
+		entry->answer_bytes = saved.answer_bytes;
+		cache->bytes += saved.answer_bytes;
+	}
+	reader->data += saved.answer_bytes;
+	reader->left -= saved.answer_bytes;
+	return GW_OK;
+}
+
+static gw_status window_load(struct gw_replay_cache *cache, struct saved_reader *reader, uint64_t now_ns)
+{
+	struct saved_window saved;
+	if (!take_record(reader, &saved, sizeof(saved)) || saved.entries > GW_WINDOW ||
+	    (saved.number & ~(uint64_t)UINT32_MAX) != cache->life || *window_find(cache, saved.uuid))
+		return replay_damaged();
+	struct replay_window *window = window_make(cache, saved.uuid, now_ns);
+	if (!window)
+		return GW_NO_MEMORY;
+	window->number = saved.number;
+	window->oldest = saved.oldest;
+	window->budget_ns = saved.budget_ns < GW_REPLAY_BUDGET_MAX ? saved.budget_ns : GW_REPLAY_BUDGET_MAX;
+	window->left_ns = saved.left_ns < now_ns ? now_ns - saved.left_ns : 0;
+	window->goodbye = saved.goodbye;
+	if (saved.used && !(window->entries = gw_calloc(GW_WINDOW, sizeof(struct gw_replay_entry))))
+		return GW_NO_MEMORY;
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < saved.entries && status == GW_OK; i++)
+		status = entry_load(cache, window, reader);
+	return status;
+}
+
+gw_status gw_replay_load(struct gw_replay_cache *cache, const uint8_t *data, uint64_t bytes)
+{
+	struct saved_reader reader = {data, bytes};
+	struct saved_head head;
+	if (!take_record(&reader, &head, sizeof(head)) || head.life != cache->life || head.count > GW_REPLAY_CLIENTS ||
+	    cache->count)
+		return replay_damaged();
+	uint64_t now = gw_now_ns();
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < head.count && status == GW_OK; i++)
+		status = window_load(cache, &reader, now);
+	cache->last_number = head.last_number;
+	return status == GW_OK && reader.left ? replay_damaged() : status;
+}

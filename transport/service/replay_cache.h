@@ -48,6 +48,19 @@ uint32_t gw_replay_cache_clients(struct gw_replay_cache *cache);
 /* How many repeats were answered from memory. */
 uint64_t gw_replay_cache_replays(struct gw_replay_cache *cache);
 
+/* --- Hand-over to another process that goes on as the same incarnation. ---
+ *
+ * The text is a head, and each window with its entries and their answers. Each record begins with its length, so that a
+ * later version can add fields at its end. A reader skips the fields that it does not know, and takes 0 for those that
+ * are missing. */
+
+/* Writes all windows, for a cache without connections and running calls (else GW_BUSY). The caller frees *out by
+ * gw_free. */
+gw_status gw_replay_save(struct gw_replay_cache *cache, uint8_t **out, uint64_t *bytes);
+/* Fills an empty cache of the same incarnation. GW_FORMAT: the bytes are damaged, or of another incarnation; the cache
+ * is then to be destroyed. */
+gw_status gw_replay_load(struct gw_replay_cache *cache, const uint8_t *data, uint64_t bytes);
+
 struct gw_replay_entry;
 
 /* A call of the client begins. If *out is set, the caller applies the call, from the reply's progress on, and owns the

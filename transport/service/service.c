@@ -220,6 +220,18 @@ void gw_service_totals(struct gw_service *service, struct gw_service_totals *out
 	}
 }
 
+gw_status gw_service_past(struct gw_service *service, struct gw_service_past *out)
+{
+	*out = (struct gw_service_past){.generation = service->dynamic.next_generation};
+	return gw_replay_save(service->replay_cache, &out->calls, &out->calls_bytes);
+}
+
+gw_status gw_service_resume(struct gw_service *service, const struct gw_service_past *past)
+{
+	service->dynamic.next_generation = past->generation;
+	return gw_replay_load(service->replay_cache, past->calls, past->calls_bytes);
+}
+
 gw_status gw_service_enter(struct gw_service *service)
 {
 	uint64_t open = atomic_fetch_add(&service->counts.connections_open, 1);

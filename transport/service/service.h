@@ -105,6 +105,11 @@ gw_status gw_service_publish(struct gw_service *service, const struct gw_dynamic
  * keeps the memory until its connection ends. A second call does nothing. */
 void gw_service_withdraw(struct gw_service *service, const struct gw_region *region);
 
+/* Publishes a region with the id and generation that it had in a process whose place this one takes
+ * (gw_service_resume), before listeners use the service. GW_EXISTS: another region has the id. */
+gw_status gw_service_publish_as(struct gw_service *service, const struct gw_dynamic_region *region, uint32_t id,
+				uint32_t generation, struct gw_region *out);
+
 /* Sets the handler of an operation (op < GW_OPS_MAX). */
 gw_status gw_service_handle(struct gw_service *service, uint16_t op, gw_handler handler, void *context);
 
@@ -150,6 +155,19 @@ struct gw_service_peer_state {
 	uint64_t call_ns;        /* how long that call has taken */
 };
 uint32_t gw_service_peers(struct gw_service *service, struct gw_service_peer_state *out, uint32_t max);
+
+/* --- Hand-over to a process that goes on as the same incarnation. --- */
+
+/* What a service without connections has to hand over. */
+struct gw_service_past {
+	uint32_t generation; /* of the last dynamic region */
+	uint8_t *calls;      /* the numbered calls of clients: transport/service/replay_cache.h */
+	uint64_t calls_bytes;
+};
+/* The caller frees out->calls by gw_free. GW_BUSY: a connection or a call is open. */
+gw_status gw_service_past(struct gw_service *service, struct gw_service_past *out);
+/* Makes a new service of the same incarnation go on after this past, before listeners use it. GW_FORMAT. */
+gw_status gw_service_resume(struct gw_service *service, const struct gw_service_past *past);
 
 /* The user's runtime folder: $XDG_RUNTIME_DIR/graphwire, or /tmp/graphwire-UID. Created if it does not exist.
  * GW_REFUSED if another user owns it or may enter it. */

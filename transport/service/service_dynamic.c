@@ -55,12 +55,34 @@ static uint32_t generation_next(struct gw_service_dynamic *dynamic)
 	return dynamic->next_generation;
 }
 
+/* Takes the place of a region that another process had published. */
+static struct gw_dynamic_region_place *place_take_at(struct gw_service_dynamic *dynamic, uint32_t id)
+{
+	struct gw_dynamic_region_place *first = place_take(dynamic), **at = &dynamic->free;
+	struct gw_dynamic_region_place *places = atomic_load(&dynamic->places);
+	if (!first)
+		return NULL;
+	first->next_free = dynamic->free;
+	dynamic->free = first;
+	if (id < GW_REGIONS_MAX || id - GW_REGIONS_MAX >= GW_DYNAMIC_REGIONS_MAX) {
+		gw_fail(GW_RANGE, "dynamic region %u", id);
+		return NULL;
+	}
+	while (*at && *at != &places[id - GW_REGIONS_MAX])
+		at = &(*at)->next_free;
+	struct gw_dynamic_region_place *place = *at;
+	if (place)
+		*at = place->next_free;
+	else
+		gw_fail(GW_EXISTS, "dynamic region %u exists already", id);
+	return place;
+}
+
 /* From here on clients can find the region. */
 static void place_publish(struct gw_service_dynamic *dynamic, struct gw_dynamic_region_place *place,
-			  const struct gw_dynamic_region *region, struct gw_region *out)
+			  const struct gw_dynamic_region *region, uint32_t generation, struct gw_region *out)
 {
 	const struct gw_dynamic_region_place *places = atomic_load(&dynamic->places);
-	uint32_t generation = generation_next(dynamic);
 	place->what = *region;
 	place->region = (struct gw_region){
 		.bytes = region->bytes,
@@ -87,7 +109,9 @@ static void *region_register(const struct gw_service_dynamic *dynamic, const str
 	return registered;
 }
 
-gw_status gw_service_publish(struct gw_service *service, const struct gw_dynamic_region *region, struct gw_region *out)
+/* generation 0: a new region, at any place. */
+static gw_status dynamic_publish(struct gw_service *service, const struct gw_dynamic_region *region, uint32_t id,
+				 uint32_t generation, struct gw_region *out)
 {
 	struct gw_service_dynamic *dynamic = &service->dynamic;
 	if (!region->rows)
@@ -97,19 +121,32 @@ gw_status gw_service_publish(struct gw_service *service, const struct gw_dynamic
 		return status;
 	pthread_mutex_lock(&dynamic->registering);
 	pthread_mutex_lock(&dynamic->lock);
-	struct gw_dynamic_region_place *place = place_take(dynamic);
+	struct gw_dynamic_region_place *place = generation ? place_take_at(dynamic, id) : place_take(dynamic);
 	if (!place)
-		status = dynamic->places ? GW_LIMIT : GW_NO_MEMORY;
+		status = !dynamic->places ? GW_NO_MEMORY : generation ? GW_EXISTS : GW_LIMIT;
 	pthread_mutex_unlock(&dynamic->lock);
 	if (place) {
 		/* No client can find the region yet, and no serving thread waits for this lock. */
 		place->registered = region_register(dynamic, region);
 		pthread_mutex_lock(&dynamic->lock);
-		place_publish(dynamic, place, region, out);
+		place_publish(dynamic, place, region, generation ? generation : generation_next(dynamic), out);
 		pthread_mutex_unlock(&dynamic->lock);
 	}
 	pthread_mutex_unlock(&dynamic->registering);
 	return status;
+}
+
+gw_status gw_service_publish(struct gw_service *service, const struct gw_dynamic_region *region, struct gw_region *out)
+{
+	return dynamic_publish(service, region, 0, 0, out);
+}
+
+gw_status gw_service_publish_as(struct gw_service *service, const struct gw_dynamic_region *region, uint32_t id,
+				uint32_t generation, struct gw_region *out)
+{
+	if (!generation)
+		return gw_fail(GW_INVALID, "a region without a generation");
+	return dynamic_publish(service, region, id, generation, out);
 }
 
 /* The last user has left. The owner gets the memory back: at once, or after its deregistration. */

@@ -120,7 +120,7 @@ gw_status gw_shm_listen(struct gw_address *address, const struct gw_service *ser
 	gw_status status = shm_export_fill(export, service);
 	if (status != GW_OK)
 		gw_context(status, "shm:%s", export->name);
-	else
+	else if (*fd < 0)
 		status = gw_shm_socket_listen(export->name, fd);
 	if (status != GW_OK)
 		gw_shm_export_free(export);

@@ -108,9 +108,9 @@ static size_t shm_poll(void *state, struct gw_completion *completions, size_t ma
 }
 
 static gw_status shm_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
-			    struct gw_service *service, struct gw_listener **out)
+			    struct gw_service *service, int socket, struct gw_listener **out)
 {
-	return gw_tcp_listen_as(&gw_transport_shm, &shm_local, groups, group_count, address, service, out);
+	return gw_tcp_listen_as(&gw_transport_shm, &shm_local, groups, group_count, address, service, socket, out);
 }
 
 const struct gw_transport gw_transport_shm = {
@@ -135,6 +135,7 @@ const struct gw_transport gw_transport_shm = {
 	.wait_fd = gw_tcp_wait_fd,
 	.wake = gw_tcp_wake,
 	.listen = shm_listen,
+	.listener_yield = gw_tcp_listener_yield,
 	.listener_stop = gw_tcp_listener_stop,
 	.listener_drain = gw_tcp_listener_drain,
 	.listener_free = gw_tcp_listener_free,

@@ -34,7 +34,8 @@ struct tcp_listener;
 struct tcp_local {
 	/* Connects to the listener with this name. GW_PEER_LOST. */
 	gw_status (*dial)(const struct gw_address *address, int *fd);
-	/* Creates a listening socket, and the export for its clients. Fills in the address's name. */
+	/* Creates a listening socket, unless *fd has the one of this name, and the export for its clients. Fills in the
+	 * address's name. */
 	gw_status (*listen)(struct gw_address *address, const struct gw_service *service, int *fd, void **export);
 	/* Keeps the name. *fd: -1 if the name still exists, else a new socket that listens under it. */
 	gw_status (*keep)(void *export, int *fd);

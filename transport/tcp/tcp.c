@@ -226,6 +226,7 @@ const struct gw_transport gw_transport_tcp = {
 	.wait_fd = gw_tcp_wait_fd,
 	.wake = gw_tcp_wake,
 	.listen = gw_tcp_listen,
+	.listener_yield = gw_tcp_listener_yield,
 	.listener_stop = gw_tcp_listener_stop,
 	.listener_drain = gw_tcp_listener_drain,
 	.listener_free = gw_tcp_listener_free,

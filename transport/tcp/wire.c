@@ -2,38 +2,39 @@
  * counts against the body, reserved bytes against zero, and shifts against overflow. */
 #include "transport/tcp/wire.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "transport/row_ranges.h"
-
-#define VERSIONS_TEXT 40u
+#include "transport/versions.h"
 
 static const struct {
 	const char *name;
 	uint32_t body_min, body_max;
 	bool from_client;
+	uint32_t since; /* the first version that has the frame; 0: every version */
 } types[WIRE_TYPES] = {
 	/* The length of a first frame may change with the version, so any length that holds the version is decoded. */
-	[WIRE_HELLO] = {"HELLO", 12, 4096, true},
-	[WIRE_CHALLENGE] = {"CHALLENGE", 12, 4096, false},
-	[WIRE_PROOF] = {"PROOF", WIRE_PROOF_BYTES, WIRE_PROOF_BYTES, true},
+	[WIRE_HELLO] = {"HELLO", 12, 4096, true, 0},
+	[WIRE_CHALLENGE] = {"CHALLENGE", 12, 4096, false, 0},
+	[WIRE_PROOF] = {"PROOF", WIRE_PROOF_BYTES, WIRE_PROOF_BYTES, true, 0},
 	[WIRE_WELCOME] = {"WELCOME", sizeof(struct wire_welcome),
-			  sizeof(struct wire_welcome) + (size_t)GW_REGIONS_MAX *WIRE_REGION_BYTES, false},
-	[WIRE_GATHER] = {"GATHER", WIRE_READ_BYTES, WIRE_READ_BYTES + WIRE_RANGES_MAX * 8, true},
-	[WIRE_READV] = {"READV", WIRE_READ_BYTES, WIRE_READ_BYTES + WIRE_RANGES_MAX * 12, true},
-	[WIRE_REQUEST] = {"REQUEST", WIRE_REQUEST_BYTES, WIRE_REQUEST_BYTES + GW_REQUEST_BYTES_MAX, true},
-	[WIRE_PING] = {"PING", 0, 0, true},
-	[WIRE_DATA] = {"DATA", 0, UINT32_MAX, false},
-	[WIRE_REPLY] = {"REPLY", 0, GW_REPLY_BYTES_MAX, false},
-	[WIRE_ERROR] = {"ERROR", 0, WIRE_ERROR_TEXT, false},
-	[WIRE_PONG] = {"PONG", 0, 0, false},
-	[WIRE_MEMORY] = {"MEMORY", WIRE_MEMORY_BYTES(0, 0), WIRE_MEMORY_BYTES(GW_MEMORIES_MAX, GW_REGIONS_MAX), false},
-	[WIRE_TORN] = {"TORN", 0, WIRE_RANGES_MAX * 4, false},
-	[WIRE_OPEN] = {"OPEN", sizeof(struct wire_dynamic), sizeof(struct wire_dynamic), true},
-	[WIRE_REGION] = {"REGION", WIRE_REGION_BYTES, WIRE_REGION_BYTES, false},
-	[WIRE_WITHDRAWN] = {"WITHDRAWN", sizeof(struct wire_dynamic), sizeof(struct wire_dynamic), false},
-	[WIRE_RELEASED] = {"RELEASED", sizeof(struct wire_dynamic), sizeof(struct wire_dynamic), true},
+			  sizeof(struct wire_welcome) + (size_t)GW_REGIONS_MAX *WIRE_REGION_BYTES, false, 0},
+	[WIRE_GATHER] = {"GATHER", WIRE_READ_BYTES, WIRE_READ_BYTES + WIRE_RANGES_MAX * 8, true, 0},
+	[WIRE_READV] = {"READV", WIRE_READ_BYTES, WIRE_READ_BYTES + WIRE_RANGES_MAX * 12, true, 0},
+	[WIRE_REQUEST] = {"REQUEST", WIRE_REQUEST_BYTES, WIRE_REQUEST_BYTES + GW_REQUEST_BYTES_MAX, true, 0},
+	[WIRE_PING] = {"PING", 0, 0, true, 0},
+	[WIRE_DATA] = {"DATA", 0, UINT32_MAX, false, 0},
+	[WIRE_REPLY] = {"REPLY", 0, GW_REPLY_BYTES_MAX, false, 0},
+	[WIRE_ERROR] = {"ERROR", 0, WIRE_ERROR_TEXT, false, 0},
+	[WIRE_PONG] = {"PONG", 0, 0, false, 0},
+	[WIRE_MEMORY] = {"MEMORY", WIRE_MEMORY_BYTES(0, 0), WIRE_MEMORY_BYTES(GW_MEMORIES_MAX, GW_REGIONS_MAX), false,
+			 0},
+	[WIRE_TORN] = {"TORN", 0, WIRE_RANGES_MAX * 4, false, 0},
+	[WIRE_OPEN] = {"OPEN", sizeof(struct wire_dynamic), sizeof(struct wire_dynamic), true, 0},
+	[WIRE_REGION] = {"REGION", WIRE_REGION_BYTES, WIRE_REGION_BYTES, false, 0},
+	[WIRE_WITHDRAWN] = {"WITHDRAWN", sizeof(struct wire_dynamic), sizeof(struct wire_dynamic), false, 0},
+	[WIRE_RELEASED] = {"RELEASED", sizeof(struct wire_dynamic), sizeof(struct wire_dynamic), true, 0},
+	[WIRE_MOVED] = {"MOVED", 0, 0, false, .since = 8},
 };
 
 const char *gw_wire_type_name(uint8_t type)
@@ -41,10 +42,17 @@ const char *gw_wire_type_name(uint8_t type)
 	return type < WIRE_TYPES && types[type].name ? types[type].name : "unknown";
 }
 
-gw_status gw_wire_header(const uint8_t bytes[WIRE_HEADER_BYTES], bool from_client, struct wire_header *out)
+bool gw_wire_speaks(uint32_t version, enum wire_type type)
+{
+	return version >= types[type].since;
+}
+
+gw_status gw_wire_header(const uint8_t bytes[WIRE_HEADER_BYTES], bool from_client, uint32_t version,
+			 struct wire_header *out)
 {
 	memcpy(out, bytes, WIRE_HEADER_BYTES);
-	if (out->type >= WIRE_TYPES || !types[out->type].name || types[out->type].from_client != from_client)
+	if (out->type >= WIRE_TYPES || !types[out->type].name || types[out->type].from_client != from_client ||
+	    !gw_wire_speaks(version, out->type))
 		return gw_fail(GW_PROTOCOL, "a frame of unknown type %u", out->type);
 	if (out->bytes < types[out->type].body_min || out->bytes > types[out->type].body_max)
 		return gw_fail(GW_PROTOCOL, "a %s frame of %u bytes; the protocol allows %u to %u",
@@ -54,23 +62,12 @@ gw_status gw_wire_header(const uint8_t bytes[WIRE_HEADER_BYTES], bool from_clien
 	return GW_OK;
 }
 
-/* "version 6", or "versions 7 to 9". */
-static const char *versions_text(const struct wire_versions *versions, char text[VERSIONS_TEXT])
-{
-	if (versions->oldest == versions->newest)
-		snprintf(text, VERSIONS_TEXT, "version %u", versions->newest);
-	else
-		snprintf(text, VERSIONS_TEXT, "versions %u to %u", versions->oldest, versions->newest);
-	return text;
-}
-
 /* Checks the versions at the head of a HELLO or CHALLENGE, and that the body has the length of one. */
 static gw_status wire_check_versions(const uint8_t *body, uint32_t n, uint32_t length, const char *self,
 				     const char *other, uint32_t *version)
 {
-	const struct wire_versions own = WIRE_VERSIONS;
+	const struct gw_versions own = {WIRE_VERSION, WIRE_OLDEST};
 	struct wire_versions peer = {0};
-	char text[VERSIONS_TEXT], own_text[VERSIONS_TEXT];
 	memcpy(&peer, body, n < sizeof(peer) ? n : sizeof(peer));
 	if (peer.magic != WIRE_MAGIC)
 		return gw_fail(GW_PROTOCOL, "the other side does not speak Graphwire");
@@ -79,10 +76,10 @@ static gw_status wire_check_versions(const uint8_t *body, uint32_t n, uint32_t l
 	else if (!peer.oldest || peer.oldest > peer.newest)
 		return gw_fail(GW_PROTOCOL, "the %s speaks protocol versions %u to %u", other, peer.oldest,
 			       peer.newest);
-	*version = own.newest < peer.newest ? own.newest : peer.newest;
-	if (*version < own.oldest || *version < peer.oldest)
-		return gw_fail(GW_VERSION, "the %s speaks protocol %s, this %s %s; install the same", other,
-			       versions_text(&peer, text), self, versions_text(&own, own_text));
+	gw_status status = gw_versions_common("protocol", own, self, (struct gw_versions){peer.newest, peer.oldest},
+					      other, version);
+	if (status != GW_OK)
+		return status;
 	if (peer.newest > own.newest ? n < length : n != length)
 		return gw_fail(GW_PROTOCOL, "the first frame of the %s has %u bytes", other, n);
 	return GW_OK;

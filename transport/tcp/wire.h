@@ -17,6 +17,7 @@
  *      RELEASED ───────────────────────────▶
  *      PING ───────────────────────────────▶
  *              ◀──────────────────────────── PONG (tag 0: unasked, during a long call)
+ *              ◀──────────────────────────── MOVED (tag 0: a successor has the address; since version 8)
  *
  * Answers come in the order of their questions and carry the question's tag. An ERROR with tag 0 is the last frame of a
  * connection: the server refuses this client, or found a protocol error.
@@ -24,6 +25,8 @@
  * Each side names the newest and the oldest version that it speaks; the connection uses the newest version that both
  * speak. What every version keeps, so that each side recognises the other: the header, and the first 12 bytes of HELLO
  * and CHALLENGE. Since version 7 also all fields of HELLO and CHALLENGE: later versions may only add bytes to the end.
+ * A program speaks its own version and the one before it, so servers of a job can be replaced one by one. What a
+ * version adds is in wire.c's table of frames: a frame of a later version than the connection's is unknown.
  *
  * These functions are pure: bytes in, structs out, no state, no allocation. The fuzzers start here.
  */
@@ -37,11 +40,12 @@
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian, and so must be the host");
 
-#ifndef WIRE_VERSION /* the program other_protocol defines another one */
-#define WIRE_VERSION 7u
+#ifndef WIRE_VERSION /* the programs other_protocol_* define another one */
+#define WIRE_VERSION 8u
 #endif
-#define WIRE_OLDEST        WIRE_VERSION          /* the oldest version that this program still speaks */
-#define WIRE_RANGES_FIRST  7u                    /* older versions speak only their own, and name no oldest */
+#define WIRE_RANGES_FIRST 7u /* older versions speak only their own, and name no oldest */
+/* The oldest version that this program still speaks. */
+#define WIRE_OLDEST        (WIRE_VERSION > WIRE_RANGES_FIRST ? WIRE_VERSION - 1 : WIRE_VERSION)
 #define WIRE_MAGIC         0x3157472d54504157ull /* "WAPT-GW1" in memory */
 #define WIRE_HEADER_BYTES  16u
 #define WIRE_NONCE_BYTES   32u
@@ -73,6 +77,7 @@ enum wire_type {
 	WIRE_REGION,
 	WIRE_WITHDRAWN,
 	WIRE_RELEASED,
+	WIRE_MOVED, /* since version 8 */
 	WIRE_TYPES
 };
 
@@ -177,8 +182,13 @@ struct wire_ranges {
 
 const char *gw_wire_type_name(uint8_t type);
 
-/* Decodes and checks a header. from_client: accepts client frames only, else server frames only. GW_PROTOCOL. */
-gw_status gw_wire_header(const uint8_t bytes[WIRE_HEADER_BYTES], bool from_client, struct wire_header *out);
+/* Whether a connection of this version has frames of this type. */
+bool gw_wire_speaks(uint32_t version, enum wire_type type);
+
+/* Decodes and checks a header. from_client: accepts client frames only, else server frames only. version: of the
+ * connection; 0 before the hello. GW_PROTOCOL. */
+gw_status gw_wire_header(const uint8_t bytes[WIRE_HEADER_BYTES], bool from_client, uint32_t version,
+			 struct wire_header *out);
 
 /* Decode a body of n bytes. GW_PROTOCOL: it is malformed. *version: the newest that both sides speak; GW_VERSION: they
  * have none in common, and the text names the versions of both. */

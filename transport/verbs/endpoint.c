@@ -204,6 +204,7 @@ void gw_verbs_lose(struct verbs_endpoint *endpoint, gw_status status)
 	snprintf(text, sizeof(text), "%s", gw_last_error());
 	endpoint->phase = ENDPOINT_LOST;
 	endpoint->base.state = GW_ENDPOINT_LOST;
+	endpoint->base.moved = endpoint->control && endpoint->control->moved;
 	gw_verbs_conns_end(endpoint);
 	gw_verbs_hang_up(endpoint);
 	fail_all(endpoint, gw_fail_text(status, text));

@@ -50,13 +50,11 @@ static void connect_ask(struct verbs_endpoint *endpoint)
 {
 	const struct gw_poll_group_options *options = gw_poll_group_options(endpoint->loop->group);
 	uint32_t qps = options->queue_pairs ? options->queue_pairs : VERBS_QPS_DEFAULT;
-	struct handshake_question question = {.version = HANDSHAKE_VERSION,
-					      .qps = qps < VERBS_QPS_MAX ? qps : VERBS_QPS_MAX,
-					      .receives = VERBS_RECEIVES,
-					      .chunk_bytes = VERBS_CHUNK_BYTES};
+	struct handshake_question question;
+	uint32_t n = gw_handshake_ask(endpoint->asks_in_oldest, qps < VERBS_QPS_MAX ? qps : VERBS_QPS_MAX, &question);
 	endpoint->phase = ENDPOINT_ASKING;
 	gw_status status =
-		gw_transport_tcp.request(endpoint->control, GW_OP_UPGRADE, 0, &question, sizeof(question),
+		gw_transport_tcp.request(endpoint->control, GW_OP_UPGRADE, 0, &question, n,
 					 endpoint->options.deadline_ns, (void *)(uintptr_t)endpoint->dialled);
 	if (status != GW_OK)
 		gw_verbs_lose(endpoint, status);
@@ -179,8 +177,9 @@ static gw_status conn_connect(struct verbs_conn *conn)
 		status = gw_verbs_stream_begin(&endpoint->stream, conn->qp, pd);
 	if (status != GW_OK)
 		return status;
-	struct handshake_token token = {
-		.magic = HANDSHAKE_MAGIC, .version = HANDSHAKE_VERSION, .number = (uint16_t)conn->number};
+	struct handshake_token token = {.magic = HANDSHAKE_MAGIC,
+					.version = (uint16_t)endpoint->answer.answer.version,
+					.number = (uint16_t)conn->number};
 	memcpy(token.token, endpoint->answer.answer.token, sizeof(token.token));
 	int depth = endpoint->poller->device->attr.max_qp_init_rd_atom;
 	struct rdma_conn_param param = {
@@ -396,6 +395,13 @@ void gw_verbs_control_completed(struct verbs_loop *loop, const struct gw_complet
 	}
 	if (status == GW_OK && endpoint->phase == ENDPOINT_DIALLING) {
 		connect_copy_hello(endpoint);
+		connect_ask(endpoint);
+		return;
+	}
+	/* A server whose version has no range of versions refuses a newer question. */
+	if (status == GW_VERSION && endpoint->phase == ENDPOINT_ASKING && !endpoint->asks_in_oldest &&
+	    HANDSHAKE_OLDEST < HANDSHAKE_RANGES_FIRST && HANDSHAKE_OLDEST != HANDSHAKE_VERSION) {
+		endpoint->asks_in_oldest = true;
 		connect_ask(endpoint);
 		return;
 	}

@@ -99,7 +99,7 @@ void gw_verbs_dynamic_end(struct verbs_endpoint *endpoint)
 void gw_verbs_dynamic_pump(struct verbs_endpoint *endpoint)
 {
 	for (struct verbs_opening *opening = endpoint->openings, *next; opening; opening = next) {
-		struct handshake_keys_question question = {.version = HANDSHAKE_VERSION,
+		struct handshake_keys_question question = {.version = endpoint->answer.answer.version,
 							   .rail = endpoint->rail,
 							   .id = opening->id,
 							   .generation = opening->generation};

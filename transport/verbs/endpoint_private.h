@@ -118,6 +118,7 @@ struct verbs_endpoint {
 	/* What the server sent. */
 	struct gw_region regions[GW_REGIONS_MAX];
 	uint8_t *answer_bytes;
+	bool asks_in_oldest; /* the server refused a question in this program's newest version */
 	struct handshake_view answer;
 	uint32_t address_at, requests_max, rail;
 	bool whole_words; /* the server's device reads an aligned word of 8 bytes in one access */

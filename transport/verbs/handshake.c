@@ -3,19 +3,41 @@
  */
 #include "transport/verbs/handshake.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "transport/verbs/verbs.h"
+#include "transport/versions.h"
 
 #define SHIFT_MIN 12u
 #define SHIFT_MAX 40u
 
+/* The bytes of a question, and of one that names no oldest version. */
+#define QUESTION_BYTES     sizeof(struct handshake_question)
+#define OLD_QUESTION_BYTES offsetof(struct handshake_question, oldest)
+
+static gw_status handshake_version(uint32_t newest, uint32_t oldest, const char *self, const char *other,
+				   uint32_t *version)
+{
+	return gw_versions_common("RDMA hello", (struct gw_versions){HANDSHAKE_VERSION, HANDSHAKE_OLDEST}, self,
+				  (struct gw_versions){newest, oldest}, other, version);
+}
+
+/* The version in a message that follows the hello, or answers it. */
 static gw_status handshake_check_version(uint32_t version, const char *self, const char *other)
 {
-	if (version == HANDSHAKE_VERSION)
-		return GW_OK;
-	return gw_fail(GW_VERSION, "the %s speaks version %u of the RDMA hello, this %s version %u; install the same",
-		       other, version, self, HANDSHAKE_VERSION);
+	uint32_t common;
+	return handshake_version(version, version, self, other, &common);
+}
+
+uint32_t gw_handshake_ask(bool in_oldest, uint32_t qps, struct handshake_question *out)
+{
+	*out = (struct handshake_question){.version = in_oldest ? HANDSHAKE_OLDEST : HANDSHAKE_VERSION,
+					   .qps = qps,
+					   .receives = VERBS_RECEIVES,
+					   .chunk_bytes = VERBS_CHUNK_BYTES,
+					   .oldest = HANDSHAKE_OLDEST};
+	return (uint32_t)(out->version < HANDSHAKE_RANGES_FIRST ? OLD_QUESTION_BYTES : QUESTION_BYTES);
 }
 
 uint32_t gw_handshake_slices(uint64_t bytes, uint32_t shift)
@@ -27,13 +49,20 @@ gw_status gw_handshake_question(const uint8_t *bytes, uint32_t n, struct handsha
 {
 	if (n < 4)
 		return gw_fail(GW_PROTOCOL, "an RDMA hello of %u bytes", n);
-	memcpy(&out->version, bytes, 4);
-	gw_status status = handshake_check_version(out->version, "server", "client");
+	*out = (struct handshake_question){0};
+	memcpy(out, bytes, n < QUESTION_BYTES ? n : QUESTION_BYTES);
+	const uint32_t newest = out->version;
+	const bool old = newest < HANDSHAKE_RANGES_FIRST || n < QUESTION_BYTES;
+	if (!old && (!out->oldest || out->oldest > newest))
+		return gw_fail(GW_PROTOCOL, "an RDMA hello in versions %u to %u", out->oldest, newest);
+	gw_status status = handshake_version(newest, old ? newest : out->oldest, "server", "client", &out->version);
 	if (status != GW_OK)
 		return status;
-	if (n != sizeof(*out))
+	const uint64_t length = old && newest < HANDSHAKE_RANGES_FIRST ? OLD_QUESTION_BYTES : QUESTION_BYTES;
+	if (newest > HANDSHAKE_VERSION ? n < length : n != length)
 		return gw_fail(GW_PROTOCOL, "an RDMA hello of %u bytes", n);
-	memcpy(out, bytes, sizeof(*out));
+	if (newest <= HANDSHAKE_VERSION && out->zero)
+		return gw_fail(GW_PROTOCOL, "an RDMA hello with reserved bits set");
 	if (out->qps == 0 || out->receives != VERBS_RECEIVES || out->chunk_bytes != VERBS_CHUNK_BYTES)
 		return gw_fail(GW_PROTOCOL, "an RDMA hello for %u queue pairs, %u messages of %u bytes", out->qps,
 			       out->receives, out->chunk_bytes);
@@ -46,7 +75,7 @@ gw_status gw_handshake_token(const void *bytes, uint32_t n, struct handshake_tok
 	if (!bytes || n < sizeof(*out))
 		return gw_fail(GW_PROTOCOL, "a connection request without a token");
 	memcpy(out, bytes, sizeof(*out));
-	if (out->magic != HANDSHAKE_MAGIC || out->version != HANDSHAKE_VERSION)
+	if (out->magic != HANDSHAKE_MAGIC || out->version < HANDSHAKE_OLDEST || out->version > HANDSHAKE_VERSION)
 		return gw_fail(GW_PROTOCOL, "a connection request without a token");
 	return GW_OK;
 }

@@ -12,13 +12,23 @@
  * The answer consists of struct handshake_answer, then address_count times handshake_address, then region_count times
  * handshake_region. The keys follow: for each rail (a device of the server) the keys of all slices of all regions, 4
  * bytes each. Numbers are little-endian.
+ *
+ * A question names the newest and the oldest version that the client speaks; the answer has the version that both sides
+ * use. What every version keeps: the first 4 bytes of question and answer. Version 3 has a question without the oldest
+ * version, so its server refuses a newer question (GW_VERSION), and the client asks again in the oldest version that it
+ * speaks. Since version 4 all fields of a question stay: later versions may only add bytes to the end.
  */
 #ifndef GW_TRANSPORT_VERBS_HANDSHAKE_H
 #define GW_TRANSPORT_VERBS_HANDSHAKE_H
 
 #include "transport/transport.h"
 
-#define HANDSHAKE_VERSION       3u
+#ifndef HANDSHAKE_VERSION /* the programs other_protocol_* define another one */
+#define HANDSHAKE_VERSION 4u
+#endif
+#define HANDSHAKE_FIRST         3u /* the oldest version that any program still speaks */
+#define HANDSHAKE_RANGES_FIRST  4u /* older questions name no oldest version */
+#define HANDSHAKE_OLDEST        (HANDSHAKE_VERSION > HANDSHAKE_FIRST ? HANDSHAKE_VERSION - 1 : HANDSHAKE_VERSION)
 #define HANDSHAKE_MAGIC         0x52575747u /* "GWWR" in memory */
 #define HANDSHAKE_TOKEN_BYTES   16u
 #define HANDSHAKE_ADDRESSES_MAX 32u
@@ -26,10 +36,12 @@
 #define HANDSHAKE_TOKEN_OVER "this token is used up or out of date"
 
 struct handshake_question {
-	uint32_t version;
+	uint32_t version;     /* the newest that the client speaks; once decoded: the one that both sides use */
 	uint32_t qps;         /* the number that the client wants */
 	uint32_t receives;    /* messages that the client can receive before it looks at the first */
 	uint32_t chunk_bytes; /* largest message */
+	uint32_t oldest;      /* since version 4: the oldest version that the client speaks */
+	uint32_t zero;
 };
 
 struct handshake_answer {
@@ -75,6 +87,8 @@ struct handshake_view {
 	uint64_t keys_per_rail;
 };
 
+/* A question in the newest version of this program, or in the oldest; and its length. */
+uint32_t gw_handshake_ask(bool in_oldest, uint32_t qps, struct handshake_question *out);
 /* All of these fail with GW_PROTOCOL, or with GW_VERSION. */
 gw_status gw_handshake_question(const uint8_t *bytes, uint32_t n, struct handshake_question *out);
 gw_status gw_handshake_token(const void *bytes, uint32_t n, struct handshake_token *out);

@@ -23,8 +23,9 @@
 #include "transport/tcp/loop.h"
 
 #define BACKLOG      128
-#define REJECT_BYTES 100                /* most bytes of text in a rejection */
-#define DRAIN_NS     (5 * GW_NS_PER_MS) /* time between checks whether the last replies were sent */
+#define REJECT_BYTES 100                 /* most bytes of text in a rejection */
+#define MOVED_NS     (10 * GW_NS_PER_MS) /* time for clients to read over TCP that the server has a successor */
+#define DRAIN_NS     (5 * GW_NS_PER_MS)  /* time between checks whether the last replies were sent */
 
 /* --- CM listeners: one for each poll group. --- */
 
@@ -156,7 +157,7 @@ static void cm_listener_drain(struct verbs_cm_listener *cm_listener, uint64_t no
 {
 	for (struct verbs_client *client = cm_listener->clients, *next; client; client = next) {
 		next = client->next;
-		if (!gw_verbs_client_busy(client))
+		if (!gw_verbs_client_busy(client) && now_ns >= cm_listener->listener->drain_ns)
 			gw_verbs_client_end(client);
 	}
 	if (cm_listener->clients) {
@@ -185,12 +186,12 @@ void gw_verbs_cm_listeners_tick(struct verbs_loop *loop, uint64_t now_ns)
 /* --- Questions of clients over TCP, answered by the thread of their connection. --- */
 
 static gw_status verbs_listener_notify(const struct verbs_cm_listener *cm_listener, const struct verbs_client *client,
-				       struct gw_reply *reply)
+				       uint32_t version, struct gw_reply *reply)
 {
 	const struct verbs_listener *listener = cm_listener->listener;
 	const struct gw_service *service = listener->base.service;
 	struct handshake_answer answer = {
-		.version = HANDSHAKE_VERSION,
+		.version = version,
 		.qps = client->qp_count,
 		.receives = VERBS_RECEIVES,
 		.chunk_bytes = VERBS_CHUNK_BYTES,
@@ -244,7 +245,7 @@ static gw_status answer_question(void *context, const struct gw_call *call, stru
 	if (status == GW_OK)
 		status = gw_verbs_client_create(cm_listener, call, &question, &client);
 	if (status == GW_OK) {
-		status = verbs_listener_notify(cm_listener, client, reply);
+		status = verbs_listener_notify(cm_listener, client, question.version, reply);
 		if (status != GW_OK)
 			gw_verbs_client_end(client);
 	}
@@ -289,7 +290,7 @@ static void listener_destroy(struct verbs_listener *listener)
 }
 
 gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
-			  struct gw_service *service, struct gw_listener **out)
+			  struct gw_service *service, int socket, struct gw_listener **out)
 {
 	*out = NULL;
 	if (atomic_load(&service->upgrade))
@@ -298,7 +299,8 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 		gw_calloc(1, sizeof(*listener) + group_count * sizeof(struct verbs_cm_listener));
 	if (!listener)
 		return GW_NO_MEMORY;
-	listener->base = (struct gw_listener){&gw_transport_verbs, *address, service};
+	listener->base =
+		(struct gw_listener){.transport = &gw_transport_verbs, .address = *address, .service = service};
 	listener->cm_listener_count = group_count;
 	pthread_mutex_init(&listener->dynamic.rails_lock, NULL);
 	pthread_mutex_init(&listener->dynamic.lock, NULL);
@@ -320,7 +322,7 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 	for (uint32_t i = 0; i < group_count && status == GW_OK; i++)
 		status = cm_listener_open(&listener->cm_listeners[i]);
 	if (status == GW_OK)
-		status = gw_transport_tcp.listen(groups, group_count, address, service, &listener->tcp);
+		status = gw_transport_tcp.listen(groups, group_count, address, service, socket, &listener->tcp);
 	if (status != GW_OK) {
 		for (uint32_t i = 0; i < group_count; i++) {
 			if (!listener->cm_listeners[i].id)
@@ -351,12 +353,24 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 	return GW_OK;
 }
 
+gw_status gw_verbs_listener_yield(struct gw_listener *base, int *socket)
+{
+	struct verbs_listener *listener = (struct verbs_listener *)base;
+	gw_status status = gw_transport_tcp.listener_yield(listener->tcp, socket);
+	if (status == GW_OK)
+		atomic_store(&listener->stopped, true);
+	return status;
+}
+
 /* Reads in flight do not count as work: they end with the client's queue pairs once no reply is owed. */
 void gw_verbs_listener_drain(struct gw_listener *base)
 {
 	struct verbs_listener *listener = (struct verbs_listener *)base;
+	bool moved = atomic_load(&base->moved);
+	atomic_store(&listener->tcp->moved, moved);
 	atomic_store(&listener->stopped, true);
 	gw_transport_tcp.listener_stop(listener->tcp, false);
+	listener->drain_ns = gw_now_ns() + (moved ? MOVED_NS : 0);
 	atomic_store(&listener->draining, true);
 	for (uint32_t i = 0; i < listener->cm_listener_count; i++)
 		gw_transport_verbs.wake(listener->cm_listeners[i].loop);

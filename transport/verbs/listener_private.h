@@ -93,6 +93,7 @@ struct verbs_listener {
 	struct gw_listener *tcp;
 	struct gw_service_upgrade way;
 	_Atomic bool stopped, draining, closing;
+	uint64_t drain_ns; /* draining: when idle clients end */
 	_Atomic uint32_t cm_listeners_undrained;
 	struct verbs_rail rails[VERBS_RAILS_MAX];
 	uint32_t rail_count;

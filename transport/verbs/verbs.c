@@ -335,6 +335,7 @@ const struct gw_transport gw_transport_verbs = {
 	.wait_fd = verbs_wait_fd,
 	.wake = verbs_wake,
 	.listen = gw_verbs_listen,
+	.listener_yield = gw_verbs_listener_yield,
 	.listener_stop = gw_verbs_listener_stop,
 	.listener_drain = gw_verbs_listener_drain,
 	.listener_free = gw_verbs_listener_free,

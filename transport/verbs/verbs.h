@@ -499,8 +499,9 @@ void gw_verbs_endpoints_end(struct verbs_loop *loop);
 
 /* --- listener.c, accepted_client.c --- */
 gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
-			  struct gw_service *service, struct gw_listener **out);
+			  struct gw_service *service, int socket, struct gw_listener **out);
 void gw_verbs_listener_stop(struct gw_listener *base, bool close);
+gw_status gw_verbs_listener_yield(struct gw_listener *base, int *socket);
 void gw_verbs_listener_drain(struct gw_listener *base);
 /* Runs the handler of the client that has waited longest, once. Does nothing if no client waits. */
 void gw_verbs_clients_call(struct verbs_loop *loop);

@@ -126,7 +126,7 @@ static gw_status begin_body(struct tcp_client *client)
 	client->in_body = true;
 	if (header->type == WIRE_ERROR && header->tag == 0)
 		return GW_OK;
-	bool unasked = header->type == WIRE_WITHDRAWN || header->type == WIRE_PONG;
+	bool unasked = header->type == WIRE_WITHDRAWN || header->type == WIRE_PONG || header->type == WIRE_MOVED;
 	if (unasked && header->tag == 0 && client->phase == CLIENT_OPEN)
 		return GW_OK;
 	if (client->phase != CLIENT_OPEN)
@@ -260,8 +260,10 @@ static gw_status take_whole(struct tcp_client *client, bool *more)
 	gw_status status = GW_OK;
 	if (client->header.type == WIRE_WITHDRAWN)
 		return gw_tcp_client_take_withdrawn(client, body);
-	if (client->header.type == WIRE_PONG && client->header.tag == 0)
-		return GW_OK; /* only a sign of life: it answers no question */
+	if (client->header.type == WIRE_MOVED)
+		client->base.moved = true; /* open questions are still answered; then the stream ends */
+	if (client->header.tag == 0)
+		return GW_OK; /* a notice or a sign of life: it answers no question */
 	if (client->header.type == WIRE_REGION)
 		status = gw_tcp_client_take_region(client, body);
 	if (status == GW_OK && client->phase != CLIENT_LOST)
@@ -300,7 +302,8 @@ static gw_status receive_parse(struct tcp_client *client)
 		if (!client->in_body) {
 			if (receive_staged(client) < WIRE_HEADER_BYTES)
 				return GW_OK;
-			status = gw_wire_header(client->staging + client->in_begin, false, &client->header);
+			status = gw_wire_header(client->staging + client->in_begin, false, client->auth.version,
+						&client->header);
 			if (status != GW_OK) {
 				char text[GW_ADDRESS_MAX];
 				return gw_context(status, "%s", gw_tcp_client_name(client, text));
@@ -349,9 +352,10 @@ void gw_tcp_client_received(struct tcp_io *io, ssize_t n)
 	if (n > 0)
 		status = receive_parse(client);
 	else if (n == 0)
-		status = gw_fail(
-			GW_PEER_LOST, "%s: the server closed the connection%s", gw_tcp_client_name(client, text),
-			client->phase == CLIENT_HELLO_SENT ? " after the hello; is it a Graphwire server?" : "");
+		status = gw_fail(GW_PEER_LOST, "%s: the server %s%s", gw_tcp_client_name(client, text),
+				 client->base.moved ? "has a successor" : "closed the connection",
+				 client->phase == CLIENT_HELLO_SENT ? " after the hello; is it a Graphwire server?"
+								    : "");
 	else if (n != -ECANCELED)
 		status = gw_fail_errno(GW_PEER_LOST, (int)-n, "%s", gw_tcp_client_name(client, text));
 	if (status != GW_OK)

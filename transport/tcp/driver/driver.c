@@ -40,6 +40,14 @@ void gw_socket_close(int fd)
 	close(fd);
 }
 
+void gw_tcp_io_close(const struct tcp_io *io)
+{
+	if (io->shared)
+		close(io->fd);
+	else
+		gw_socket_close(io->fd);
+}
+
 void gw_tcp_low_water(struct tcp_io *io)
 {
 	uint32_t wanted = io->low_water ? io->low_water : 1;

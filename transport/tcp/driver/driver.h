@@ -56,6 +56,7 @@ struct tcp_io {
 	bool receiving, sending; /* the driver uses the memory of target or source */
 	bool yield, bulk;        /* set by source: see above */
 	bool awaited;            /* its socket is prepared for gw_tcp_await */
+	bool shared;             /* another descriptor of the socket stays in use: it is closed, and not shut down */
 	/* At least this many bytes are still to come: do not wake for fewer. The connection sets it in `received`, or
 	 * at any time before a kick. 0 and 1: wake for every byte. TCP sockets only. */
 	uint32_t low_water;
@@ -226,5 +227,6 @@ int gw_epoll_wait(int fd, struct epoll_event *events, int max, uint64_t timeout_
 /* Closes a socket's descriptor. The connection or listener ends even if a child that was forked meanwhile still has the
  * descriptor. */
 void gw_socket_close(int fd);
+void gw_tcp_io_close(const struct tcp_io *io);
 
 #endif

@@ -168,7 +168,7 @@ static void epoll_release(struct epoll_driver *driver, struct tcp_io *io)
 {
 	tcp_queue_drop(&driver->queue, io);
 	epoll_ctl(driver->epoll_fd, EPOLL_CTL_DEL, io->fd, NULL);
-	gw_socket_close(io->fd);
+	gw_tcp_io_close(io);
 	io->fd = -1;
 	io->events->gone(io);
 }

@@ -120,7 +120,8 @@ static void uring_remove(struct tcp_driver *base, struct tcp_io *io)
 		driver->hot = NULL;
 	if (io->under_way) {
 		/* Notify the peer before the operations are reaped. */
-		shutdown(io->fd, SHUT_RDWR);
+		if (!io->shared)
+			shutdown(io->fd, SHUT_RDWR);
 		if (io->receiving)
 			gw_tcp_uring_cancel(driver, io, OP_RECEIVE);
 		if (io->sending)

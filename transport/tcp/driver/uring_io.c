@@ -95,7 +95,7 @@ void gw_tcp_uring_receive(struct uring_driver *driver, struct tcp_io *io)
 void gw_tcp_uring_let_go(struct uring_driver *driver, struct tcp_io *io)
 {
 	tcp_queue_drop(&driver->queue, io);
-	gw_socket_close(io->fd);
+	gw_tcp_io_close(io);
 	io->fd = -1;
 	io->events->gone(io);
 }

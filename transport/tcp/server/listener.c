@@ -8,6 +8,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <time.h>
@@ -33,7 +34,7 @@ void gw_tcp_accept_drop(struct tcp_accept *accept)
 {
 	if (!accept)
 		return;
-	gw_socket_close(accept->io.fd);
+	gw_tcp_io_close(&accept->io);
 	gw_free(accept);
 }
 
@@ -204,12 +205,13 @@ static gw_status accept_begin(struct tcp_listener *listener, struct tcp_accept *
 	return GW_OK;
 }
 
-/* Undoes the listen before any client could connect; removes the name. */
-static void tcp_listener_unlisten(struct tcp_listener *listener)
+/* Undoes the listen before any client could connect; removes the name, unless the caller had it before. */
+static void tcp_listener_unlisten(struct tcp_listener *listener, bool named)
 {
 	if (!listener->export)
 		return;
-	listener->local->stop(listener->export);
+	if (!named)
+		listener->local->stop(listener->export);
 	listener->local->export_free(listener->export);
 }
 
@@ -226,7 +228,7 @@ static void tcp_listener_withdrawn(struct gw_dynamic_region_watcher *watcher)
 
 gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tcp_local *local,
 			   struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
-			   struct gw_service *service, struct gw_listener **out)
+			   struct gw_service *service, int socket, struct gw_listener **out)
 {
 	*out = NULL;
 	assert(group_count > 0);
@@ -241,7 +243,7 @@ gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tc
 	}
 	if (status != GW_OK)
 		goto free_listener;
-	listener->base = (struct gw_listener){transport, *address, service};
+	listener->base = (struct gw_listener){.transport = transport, .address = *address, .service = service};
 	listener->local = local;
 	listener->loop_count = group_count;
 	listener->pending_max = service->limits.unproven / group_count;
@@ -251,9 +253,15 @@ gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tc
 		status = GW_NO_MEMORY;
 		goto free_listener;
 	}
-	status = listener->local
-			 ? listener->local->listen(&listener->base.address, service, &accept->io.fd, &listener->export)
-			 : gw_socket_listen(address, &accept->io.fd, &listener->base.address.port);
+	if (socket >= 0)
+		accept->io.fd = fcntl(socket, F_DUPFD_CLOEXEC, 0);
+	accept->io.shared = socket >= 0;
+	if (socket >= 0 && accept->io.fd < 0)
+		status = gw_fail_errno(GW_LIMIT, errno, "a socket that listens");
+	else if (listener->local)
+		status = listener->local->listen(&listener->base.address, service, &accept->io.fd, &listener->export);
+	else if (socket < 0)
+		status = gw_socket_listen(address, &accept->io.fd, &listener->base.address.port);
 	if (status != GW_OK)
 		goto free_accept;
 	listener->references = 1;
@@ -268,9 +276,12 @@ gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tc
 	return GW_OK;
 
 close_socket:
-	tcp_listener_unlisten(listener);
-	gw_socket_close(accept->io.fd);
+	tcp_listener_unlisten(listener, socket >= 0);
+	gw_tcp_io_close(&accept->io);
+	accept->io.fd = -1;
 free_accept:
+	if (accept->io.fd >= 0) /* a duplicate */
+		gw_tcp_io_close(&accept->io);
 	gw_free(accept);
 free_listener:
 	gw_free(listener);
@@ -278,9 +289,9 @@ free_listener:
 }
 
 gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
-			struct gw_service *service, struct gw_listener **out)
+			struct gw_service *service, int socket, struct gw_listener **out)
 {
-	return gw_tcp_listen_as(&gw_transport_tcp, NULL, groups, group_count, address, service, out);
+	return gw_tcp_listen_as(&gw_transport_tcp, NULL, groups, group_count, address, service, socket, out);
 }
 
 /* False: a thread polls the loop. */
@@ -300,9 +311,29 @@ static void tcp_listener_stop_accepting(struct tcp_listener *listener)
 	if (atomic_exchange(&listener->stopped, true))
 		return;
 	GW_SLIST_REMOVE(listener->loop->listeners, listener, next);
-	if (listener->export)
+	if (listener->export && !listener->yielded)
 		listener->local->stop(listener->export);
 	listener->loop->driver->ops->remove(listener->loop->driver, &listener->accept->io);
+}
+
+gw_status gw_tcp_listener_yield(struct gw_listener *base, int *socket)
+{
+	struct tcp_listener *listener = (struct tcp_listener *)base;
+	/* A renewed socket has the name; the current one's clients lose the connection and retry. */
+	struct tcp_accept *renewed = atomic_exchange(&listener->renewed, NULL);
+	*socket = fcntl(renewed ? renewed->io.fd : listener->accept->io.fd, F_DUPFD_CLOEXEC, 0);
+	if (*socket < 0) {
+		gw_status status = gw_fail_errno(GW_LIMIT, errno, "a socket that listens");
+		gw_tcp_accept_drop(atomic_exchange(&listener->renewed, renewed));
+		return status;
+	}
+	if (renewed)
+		renewed->io.shared = true;
+	gw_tcp_accept_drop(renewed);
+	listener->accept->io.shared = !renewed;
+	listener->yielded = true;
+	tcp_listener_stop_accepting(listener);
+	return GW_OK;
 }
 
 gw_status gw_tcp_listener_keep(struct gw_listener *base)
@@ -348,11 +379,9 @@ void gw_tcp_listeners_renew(struct tcp_loop *loop)
 	}
 }
 
-void gw_tcp_listener_drain(struct gw_listener *base)
+/* Every loop looks at the connections: gw_tcp_servers_drain. */
+static void tcp_listener_look(const struct tcp_listener *listener)
 {
-	struct tcp_listener *listener = (struct tcp_listener *)base;
-	tcp_listener_stop_accepting(listener);
-	atomic_store(&listener->draining, true);
 	for (uint32_t i = 0; i < listener->loop_count; i++) {
 		struct tcp_loop *loop = listener->loops[i];
 		atomic_fetch_add(&loop->close_asked, 1);
@@ -360,12 +389,23 @@ void gw_tcp_listener_drain(struct gw_listener *base)
 	}
 }
 
+void gw_tcp_listener_drain(struct gw_listener *base)
+{
+	struct tcp_listener *listener = (struct tcp_listener *)base;
+	tcp_listener_stop_accepting(listener);
+	atomic_store(&listener->draining, true);
+	tcp_listener_look(listener);
+}
+
 void gw_tcp_listener_stop(struct gw_listener *base, bool close)
 {
 	struct tcp_listener *listener = (struct tcp_listener *)base;
 	tcp_listener_stop_accepting(listener);
-	if (!close)
+	if (!close) {
+		if (atomic_load(&base->moved)) /* the connections go on, and carry the notice */
+			tcp_listener_look(listener);
 		return;
+	}
 	gw_dynamic_region_unwatch(listener->base.service, &listener->watcher);
 	atomic_store(&listener->closing, true);
 	/* A polled loop ends its connections itself, soon. This thread takes possession of the others. */

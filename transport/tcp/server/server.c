@@ -12,7 +12,7 @@
  * than a buffer, the connection is a bulk one: short questions of other clients come first (driver.h).
  *
  * Draining: when the listener drains, the connection receives no more. It answers the complete frames in its buffer,
- * and ends with the last byte of the answers.
+ * and ends with the last byte of the answers. If a successor has the address, the client is notified first (MOVED).
  *
  * Errors: malformed frames, bad keys and limits close the connection; if the peer has sent a valid hello, it gets an
  * ERROR frame first. A read or request that cannot be served gets an ERROR frame, and the connection goes on.
@@ -252,7 +252,7 @@ static bool take_frame(struct tcp_server *server)
 	struct wire_header header;
 	if (have < WIRE_HEADER_BYTES)
 		return false;
-	gw_status status = gw_wire_header(server->in.memory + server->in_begin, true, &header);
+	gw_status status = gw_wire_header(server->in.memory + server->in_begin, true, server->auth.version, &header);
 	if (status == GW_OK && server->phase == SERVER_OPEN && header.tag == 0 && header.type != WIRE_RELEASED)
 		status = gw_fail(GW_PROTOCOL, "a %s frame without a tag", gw_wire_type_name(header.type));
 	if (status != GW_OK && server->phase == SERVER_HELLO) {
@@ -282,6 +282,23 @@ static bool take_frame(struct tcp_server *server)
 static bool is_draining(const struct tcp_server *server)
 {
 	return atomic_load_explicit(&server->listener->draining, memory_order_relaxed);
+}
+
+/* Between two answers: notifies the client that a successor has the address. */
+static void tcp_server_moved(struct tcp_server *server)
+{
+	if (server->moved || server->ended || server->phase != SERVER_OPEN || server->reading || server->replying ||
+	    !atomic_load_explicit(&server->listener->base.moved, memory_order_relaxed) ||
+	    !gw_wire_speaks(server->auth.version, WIRE_MOVED))
+		return;
+	if (gw_tcp_server_out_ready(server)) {
+		gw_tcp_server_end(server);
+		return;
+	}
+	if (gw_tcp_server_room(server) < ANSWER_MIN)
+		return;
+	gw_tcp_server_answer(server, &(struct wire_header){.type = WIRE_MOVED}, "");
+	server->moved = true;
 }
 
 /* All complete frames are answered. If the socket were closed with unread input, the bytes that the client's host has
@@ -360,6 +377,7 @@ static size_t server_source(struct tcp_io *io, struct iovec *iov)
 {
 	struct tcp_server *server = tcp_server_of_io(io);
 	tcp_server_advance(server);
+	tcp_server_moved(server);
 	if (server->ended)
 		return 0;
 	gw_tcp_server_in_settle(server);
@@ -552,16 +570,15 @@ void gw_tcp_servers_call(struct tcp_loop *loop)
 		loop->driver->ops->kick(loop->driver, &server->io);
 }
 
-/* Lets each connection of a draining listener end, once no answer is owed to it. Pending clients end at once. */
+/* Lets each connection of a draining listener end, once no answer is owed to it. Pending clients end at once. Clients
+ * of a listener that has moved are notified. */
 void gw_tcp_servers_drain(struct tcp_loop *loop)
 {
 	for (struct tcp_server *server = loop->servers, *next; server; server = next) {
 		next = server->next;
-		if (!is_draining(server))
-			continue;
-		if (server->phase < SERVER_OPEN)
+		if (is_draining(server) && server->phase < SERVER_OPEN)
 			gw_tcp_server_end(server);
-		else
+		else if (is_draining(server) || atomic_load(&server->listener->base.moved))
 			loop->driver->ops->kick(loop->driver, &server->io);
 	}
 }

@@ -11,7 +11,7 @@ void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *lis
 void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns);
 /* Ends the connections of listeners that are closing; all = true: every one. */
 void gw_tcp_servers_end(struct tcp_loop *loop, bool all);
-/* Ends each connection of a draining listener when no answer is owed to it. */
+/* Ends each connection of a draining listener when no answer is owed to it; notifies clients of one that has moved. */
 void gw_tcp_servers_drain(struct tcp_loop *loop);
 /* Notifies clients of withdrawn regions that they pinned. */
 void gw_tcp_servers_withdrawn(struct tcp_loop *loop);
@@ -34,6 +34,7 @@ struct tcp_listener {
 	void *export;                         /* for unix sockets; else NULL */
 	struct tcp_listener *next;            /* in the loop's list, while accepting */
 	_Atomic uint32_t references;          /* owner, sockets, and one for each connection and inbox entry */
+	bool yielded;                         /* another listener has the socket and the name */
 	_Atomic bool stopped, draining, closing;
 	uint64_t retry_ns; /* after descriptors ran out: when to accept again */
 	bool short_of_descriptors;
@@ -42,12 +43,13 @@ struct tcp_listener {
 	struct tcp_loop *loops[];
 };
 gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
-			struct gw_service *service, struct gw_listener **out);
+			struct gw_service *service, int socket, struct gw_listener **out);
 /* The same for another transport's sockets. They share TCP's loops, so a server's poll group waits in one part only. */
 gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tcp_local *local,
 			   struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
-			   struct gw_service *service, struct gw_listener **out);
+			   struct gw_service *service, int socket, struct gw_listener **out);
 void gw_tcp_listener_stop(struct gw_listener *base, bool close);
+gw_status gw_tcp_listener_yield(struct gw_listener *base, int *socket);
 void gw_tcp_listener_drain(struct gw_listener *base);
 void gw_tcp_listener_free(struct gw_listener *base);
 gw_status gw_tcp_listener_keep(struct gw_listener *base);

@@ -36,6 +36,7 @@ struct tcp_server {
 	struct gw_deadline deadline; /* in the loop's: when gw_tcp_servers_tick must look at the connection */
 	bool ended;                  /* removed from the loop's list; waits for `gone` */
 	bool entered;   /* the client has proved the key and counts as a connection; else it is a pending client */
+	bool moved;     /* MOVED was sent */
 	bool shut_down; /* FINISHING: the end of the stream was sent */
 	bool drained;   /* FINISHING: all frames are answered; the connection ends when the client has the last byte */
 	uint64_t since_ns; /* HELLO, PROOF: when accepted; OPEN: the last progress; FINISHING: its start */
