@@ -26,6 +26,8 @@
 
 #define BUFFER_BYTES (4u << 20)
 #define KEY_MAX      (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16)
+#define TEXTS_MAX    4u
+#define ID_DIGITS    16
 
 struct gw_writer {
 	struct gw_staging *staging;
@@ -33,6 +35,10 @@ struct gw_writer {
 	pthread_mutex_t lock;       /* over meta's arrays and staging */
 	atomic_uint open_streams;
 	atomic_bool failed;
+	struct {
+		char *end, *text;
+	} texts[TEXTS_MAX]; /* [num_texts] */
+	uint32_t num_texts;
 };
 
 struct gw_array_stream {
@@ -84,6 +90,10 @@ gw_status gw_writer_open(const char *folder, const struct gw_graph_meta *schema,
 
 static void writer_destroy(struct gw_writer *writer)
 {
+	for (uint32_t i = 0; i < writer->num_texts; i++) {
+		gw_free(writer->texts[i].end);
+		gw_free(writer->texts[i].text);
+	}
 	gw_meta_destroy(writer->meta);
 	pthread_mutex_destroy(&writer->lock);
 	gw_free(writer);
@@ -319,6 +329,88 @@ gw_status gw_writer_array(struct gw_writer *writer, uint32_t part, const char *k
 	return status;
 }
 
+/* Whether a link to the file has the bytes that a stream of the array writes. */
+static bool is_as_written(const struct gw_npy_file *file, const struct gw_array_meta *array)
+{
+	uint8_t header[GW_NPY_HEADER_BYTES];
+	return gw_npy_format(array->dtype, array->ndim, array->shape, header) == GW_OK &&
+	       file->mapping_bytes == sizeof(header) + file->npy.data_bytes &&
+	       memcmp(file->mapping, header, sizeof(header)) == 0;
+}
+
+/* Puts a link to the file in place of the stream's. The stream only reads it from then on. *linked: false if that is
+ * not possible, and the stream is as before. */
+static gw_status stream_link(struct gw_array_stream *stream, const char *path, bool *linked)
+{
+	char *beside = gw_format("%s.link", stream->path);
+	if (!beside)
+		return GW_NO_MEMORY;
+	*linked = linkat(AT_FDCWD, path, AT_FDCWD, beside, AT_SYMLINK_FOLLOW) == 0;
+	gw_status status = GW_OK;
+	if (*linked) {
+		close(stream->fd);
+		stream->fd = -1;
+		if (rename(beside, stream->path) != 0)
+			status = gw_fail_errno(GW_IO, errno, "%s: cannot rename", beside);
+		else if ((stream->fd = open(stream->path, O_RDONLY | O_CLOEXEC)) < 0)
+			status = gw_fail_errno(GW_IO, errno, "%s: cannot open", stream->path);
+	}
+	gw_free(beside);
+	return status;
+}
+
+static gw_status take_bytes(struct gw_array_stream *stream, const char *path, const struct gw_npy_file *file)
+{
+	bool linked = false;
+	gw_status status = is_as_written(file, &stream->array) ? stream_link(stream, path, &linked) : GW_OK;
+	if (status != GW_OK || !linked)
+		return status != GW_OK ? status : gw_writer_append(stream, file->data, file->npy.data_bytes);
+	stream->bytes_got = file->npy.data_bytes;
+	return gw_digester_add(stream->digester, file->data, file->npy.data_bytes);
+}
+
+gw_status gw_writer_take(struct gw_writer *writer, uint32_t part, const char *key, const struct gw_graph_meta *from)
+{
+	const struct gw_array_meta *array = gw_meta_array(from, part, key), *made;
+	struct gw_array_stream *stream;
+	struct gw_npy_file file = {0};
+	if (!array)
+		return writer_mark(writer, gw_fail(GW_NOT_FOUND, "part %u: %s: not in %s", part, key, from->folder));
+	char *path = gw_format("%s/%s", from->folder, array->file);
+	gw_status status = path ? gw_npy_open(path, &file) : GW_NO_MEMORY;
+	if (status == GW_OK && file.npy.data_bytes != gw_array_meta_bytes(array))
+		status = gw_fail(GW_FORMAT, "%s: another shape than in the graph's JSON: damaged", path);
+	if (status == GW_OK)
+		status = gw_writer_begin(writer, part, key, array->dtype, array->ndim, array->shape, &stream);
+	if (status == GW_OK) {
+		status = take_bytes(stream, path, &file);
+		if (status == GW_OK)
+			status = gw_writer_end(stream);
+		else
+			gw_writer_drop(stream);
+	}
+	if (status == GW_OK && (made = gw_meta_array(writer->meta, part, key)) && made->digest != array->digest)
+		status = gw_fail(GW_DIGEST, "%s: another digest than in the graph's JSON: damaged", path);
+	gw_npy_close(&file);
+	gw_free(path);
+	return writer_mark(writer, status);
+}
+
+gw_status gw_writer_text(struct gw_writer *writer, const char *end, const char *text)
+{
+	if (writer->num_texts == TEXTS_MAX)
+		return writer_mark(writer, gw_fail(GW_LIMIT, "more than %u files beside the graph", TEXTS_MAX));
+	char *kept_end = gw_strdup(end), *kept = gw_strdup(text);
+	if (!kept_end || !kept) {
+		gw_free(kept_end);
+		gw_free(kept);
+		return writer_mark(writer, GW_NO_MEMORY);
+	}
+	writer->texts[writer->num_texts].end = kept_end;
+	writer->texts[writer->num_texts++].text = kept;
+	return GW_OK;
+}
+
 const struct gw_graph_meta *gw_writer_meta(const struct gw_writer *writer)
 {
 	return writer->meta;
@@ -348,6 +440,14 @@ gw_status gw_writer_set_unit(struct gw_writer *writer, const char *key, enum gw_
 	return gw_meta_set_unit(writer->meta, key, unit);
 }
 
+static gw_status write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return gw_fail_errno(GW_IO, errno, "%s: cannot create", path);
+	return close_checked(fd, path, write_all(fd, path, text, strlen(text)));
+}
+
 /* Reads it back, so that a committed graph can be opened. */
 static gw_status write_json(struct gw_writer *writer)
 {
@@ -359,18 +459,28 @@ static gw_status write_json(struct gw_writer *writer)
 	path = gw_format("%s/%s.json", gw_staging_path(writer->staging), writer->meta->graph_name);
 	status = path ? gw_meta_parse(text, strlen(text), path, &again) : GW_NO_MEMORY;
 	gw_meta_destroy(again);
-	int fd = -1;
-	if (status == GW_OK) {
-		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd < 0)
-			status = gw_fail_errno(GW_IO, errno, "%s: cannot create", path);
-	}
-	if (fd >= 0) {
-		status = write_all(fd, path, text, strlen(text));
-		status = close_checked(fd, path, status);
-	}
+	if (status == GW_OK)
+		status = write_file(path, text);
 	gw_free(path);
 	gw_free(text);
+	return status;
+}
+
+static gw_status write_texts(struct gw_writer *writer)
+{
+	static const char zeros[ID_DIGITS + 1] = "0000000000000000";
+	char id[ID_DIGITS + 1];
+	gw_status status = GW_OK;
+	snprintf(id, sizeof(id), "%016" PRIx64, writer->meta->graph_id);
+	for (uint32_t i = 0; i < writer->num_texts && status == GW_OK; i++) {
+		char *at = strstr(writer->texts[i].text, zeros);
+		if (at)
+			memcpy(at, id, ID_DIGITS);
+		char *path = gw_format("%s/%s%s", gw_staging_path(writer->staging), writer->meta->graph_name,
+				       writer->texts[i].end);
+		status = path ? write_file(path, writer->texts[i].text) : GW_NO_MEMORY;
+		gw_free(path);
+	}
 	return status;
 }
 
@@ -391,6 +501,8 @@ gw_status gw_writer_commit(struct gw_writer *writer, uint64_t *graph_id)
 		status = gw_meta_digest(writer->meta, &writer->meta->graph_id);
 	if (status == GW_OK)
 		status = write_json(writer);
+	if (status == GW_OK)
+		status = write_texts(writer);
 	if (status != GW_OK) {
 		gw_writer_abort(writer);
 		return status;

@@ -76,14 +76,15 @@ class _Report:
             _log.log(level, "%s", _in_arguments(text, self._names))
 
 
-def run(words: Sequence[Any], names: Mapping[str, str] | None = None, progress: bool = False) -> None:
-    """Runs the program. names: {file: what it holds}, for messages. progress: show a bar. Raises RuntimeError with the
-    program's last line."""
+def run(words: Sequence[Any], names: Mapping[str, str] | None = None, progress: bool = False,
+        held: tuple[int, ...] = ()) -> None:
+    """Runs the program. names: {file: what it holds}, for messages. progress: show a bar. held: descriptors that the
+    program inherits. Raises RuntimeError with the program's last line."""
     with _progress.Bar(str(words[0]), progress, total=100, unit="%") as bar:
         report = _Report(bar, names or {})
         with descriptors() as kept, subprocess.Popen(
                 [program(), *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-                errors="surrogateescape", pass_fds=kept) as process:
+                errors="surrogateescape", pass_fds=(*kept, *held)) as process:
             try:
                 assert process.stderr is not None
                 for line in process.stderr:

@@ -204,7 +204,7 @@ class _Files(Table):
     """Files of one kind, one after the other. The columns are those of the first; the others must have them too."""
 
     def __init__(self, what: str, paths: Sequence[Path], folders: folder_columns.Folders):
-        self.paths, self._folders = paths, folders
+        self.paths, self.folders = paths, folders
         columns = [folders.with_names(path, self._columns(path)) for path in paths]
         super().__init__(what, columns[0])
         self._all_names = list(zip(paths, columns))
@@ -218,7 +218,7 @@ class _Files(Table):
         raise NotImplementedError
 
     def _in_files(self, columns: Iterable[str]) -> list[str]:
-        return [name for name in columns if name not in self._folders.types]
+        return [name for name in columns if name not in self.folders.types]
 
     def _read_columns(self, columns: Iterable[str]) -> list[str]:
         """Those of the files that are read: at least one, which says how many rows there are."""
@@ -252,7 +252,7 @@ class _Parquet(_Files):
     def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
         with reading(str(self.paths[0])):
             schema = self._file(self.paths[0]).schema_arrow
-            return {name: self._folders.types[name] if name in self._folders.types else schema.field(name).type
+            return {name: self.folders.types[name] if name in self.folders.types else schema.field(name).type
                     for name in columns}
 
     def count(self) -> Optional[int]:
@@ -260,7 +260,7 @@ class _Parquet(_Files):
             return sum(self._file(path).metadata.num_rows for path in self.paths)
 
     def has_no_nulls(self, name: str) -> bool:
-        return name not in self._folders.types and all(self._counts_no_nulls(path, name) for path in self.paths)
+        return name not in self.folders.types and all(self._counts_no_nulls(path, name) for path in self.paths)
 
     def _counts_no_nulls(self, path: Path, name: str) -> bool:
         """Whether the statistics of all row groups of a file say that a column has no nulls."""
@@ -290,7 +290,7 @@ class _Parquet(_Files):
                 if found != types[name]:
                     raise TypeError(f"{path}: column {name} is {found}, but {types[name]} in {self.paths[0].name}")
             for batch in _ahead(self._checked(path, file.iter_batches(BATCH_ROWS, columns=names))):
-                yield self._at(str(path), first), self._folders.add(path, batch, types)
+                yield self._at(str(path), first), self.folders.add(path, batch, types)
                 first += batch.num_rows
 
 
@@ -357,7 +357,7 @@ class _Csv(_Files):
                     if batch is None:
                         break
                     batch = pa.RecordBatch.from_arrays(batch.columns, names=names)
-                    yield self._at(str(path), first), self._folders.add(path, batch, kinds)
+                    yield self._at(str(path), first), self.folders.add(path, batch, kinds)
                     first += batch.num_rows
 
     def _use(self, name: str, kind: Any) -> str:
@@ -391,11 +391,11 @@ class _Csv(_Files):
                 raise ValueError(fault)
         types = {name: kinds[0] if kinds else pa.string() for name, kinds in possible.items()}
         types.update({name: pa.string() if kind == "text" else pa.int64() for name, kind in found.items()})
-        types.update(self._folders.types)
+        types.update(self.folders.types)
         return {name: types[name] for name in columns}
 
     def has_values(self, name: str) -> bool:
-        return name in self._valued or name in self._uses or name in self._folders.types
+        return name in self._valued or name in self._uses or name in self.folders.types
 
     def odd(self, name: str) -> Optional[str]:
         return self._odd.get(name)
@@ -454,6 +454,11 @@ def _files(paths: Sequence[Path], what: str, words: Sequence[str]) -> Table:
         raise ValueError(f"{what}: files of several kinds: {', '.join(sorted(kinds))}")
     what = what if len(found) > 1 else str(found[0])
     return _Csv(what, found, words, folders) if kinds == {"csv"} else _Parquet(what, found, folders)
+
+
+def source_files(table: Table) -> Mapping[Path, folder_columns.Values]:
+    """{file: the columns of its folders} of a table of files; empty for one in memory."""
+    return table.folders.files if isinstance(table, _Files) else {}
 
 
 def _is_path(table: Any) -> bool:
