@@ -217,6 +217,7 @@ class Database:
         if any(times.values()):
             files.words += ["--time", TIME]
         self.note(counts, {name: [one.record() for one in edges if one.etype[0] == name] for name in self.tables})
+        self.tell_lost()
         arrow().default_memory_pool().release_unused()
         return files.words, files.names
 
@@ -329,12 +330,15 @@ class Database:
         return json.dumps({"format": RECORD, "graph_id": graph_id, **self.record}, ensure_ascii=False, indent=1) + "\n"
 
     def note(self, counts: Mapping[str, int], keys: Mapping[str, list[dict[str, Any]]]) -> None:
-        """Makes the record, and tells which edges are lost. counts: {table: rows}; keys: {table: records of _Edges}."""
+        """Makes the record. counts: {table: rows}; keys: {table: records of _Edges}."""
         self.record = {"tables": {name: {
             "rows": counts[name], "key": list(one.table.key), "time": one.table.time, "end_time": one.table.end_time,
             "foreign_keys": keys[name]} for name, one in self.tables.items()}}
-        for name, records in keys.items():
-            for record in records:
+
+    def tell_lost(self) -> None:
+        """One line for each foreign key, some of whose rows have no edge. Known after note()."""
+        for name, table in self.record["tables"].items():
+            for record in table["foreign_keys"]:
                 tell_lost(name, record)
 
 

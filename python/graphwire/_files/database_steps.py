@@ -41,7 +41,6 @@ from graphwire._files.table_files import Files
 _log = logging.getLogger("graphwire")
 _STEPS = 1  # grows when the same tables give other bytes
 _ALONE = "none"  # the relation of a piece that has a node type alone; a foreign key's begins with f2p_
-FOR_PIECES = ("--transpose", "--edge-ids")  # options of `graphwire import` that are good for one type at a time
 
 
 def _fill(given: Mapping[str, Any], columns: Iterable[str]) -> list[Any]:
@@ -111,37 +110,45 @@ class Steps:
 
     def records(self, folder: Path) -> list[str]:
         """Writes the records of the whole graph to files. Returns the options of `graphwire import`."""
-        texts = {"tables": self._database.record_text("0" * 16), "build": self.record(self.nodes, self.edges)}
-        for kind, text in texts.items():
-            (folder / f"{kind}.json").write_text(text, "utf-8")
+        records = {"tables": self._database.record_text("0" * 16), "build": self.record(self.nodes, self.edges)}
+        for kind, record in records.items():
+            (folder / f"{kind}.json").write_text(record, "utf-8")
         for one in self._inputs.values():
             one.check()
-        return [word for kind in texts for word in ("--record", f"{kind}={folder / kind}.json")]
+        return [word for kind in records for word in ("--record", f"{kind}={folder / kind}.json")]
+
+    def unlike(self, graph: Earlier) -> Optional[str]:
+        """Why nothing can be taken over from a graph, whatever its tables; None: nothing prevents it."""
+        if graph.record.get("versions") != self.versions:
+            return "it was made with other versions of Graphwire, pyarrow or numpy"
+        return None if graph.record.get("options") == self._options else "it was made with other options"
 
     def is_in(self, graph: Earlier, name: str) -> bool:
         """Whether a graph is that of this database, under this name."""
-        wanted = {self._names[name]: key for name, key in self.nodes.items()}
-        edges = {self._etype(name): key for name, key in self.edges.items()}
-        return graph.graph.stem == name and list(wanted.items()) == [(name, one["key"]) for name, one in graph.nodes.items()] and \
-            list(edges.items()) == [(name, one["key"]) for name, one in graph.edges.items()]
+        nodes = [(self._names[table], key) for table, key in self.nodes.items()]
+        edges = [(self._etype(etype), key) for etype, key in self.edges.items()]
+        return graph.graph.stem == name and nodes == [(one, found["key"]) for one, found in graph.nodes.items()] and \
+            edges == [(one, found["key"]) for one, found in graph.edges.items()]
 
     # --- The work. ---
 
-    def make(self, out: Path, name: str, options: Sequence[str], work: Path, earlier: Sequence[Earlier],
-             progress: Optional[bool] = None, held: tuple[int, ...] = ()) -> str:
-        """Makes the graph. options: of `graphwire import combine`. work: a folder for pieces, next to `out`. earlier:
-        graphs from which types are taken over. held: descriptors that the program inherits. Returns the line that says
+    def make(self, out: Path, words: Sequence[str], work: Path, earlier: Sequence[Earlier], progress: bool,
+             held: tuple[int, ...], prints: bool) -> str:
+        """Makes the graph. words: of `graphwire import`, without the types. work: a folder for pieces, next to `out`.
+        earlier: graphs from which types are taken over. held, prints: as for partition.run. Returns the line that says
         how much was taken over."""
-        sources = list(earlier)
+        sources, made = list(earlier), list[Earlier]()
         while True:
-            making = _Making(self, self._database, out, work, sources, held)
+            making = _Making(self, self._database, out, work, [*sources, *made], held)
             try:
-                said = making.pieces(progress)
-                making.combine(out, name, options)
-                return said
+                making.pieces(progress)
+                making.combine(words, prints)
+                self._database.tell_lost()
+                return making.said([*made, *making.made])
             except _Damaged as error:
                 _log.warning("%s: nothing is taken over from it: %s", error.graph.folder, error)
-                sources = [one for one in (*sources, *making.made) if one is not error.graph]
+                sources, made = ([one for one in some if one is not error.graph] for some in (
+                    sources, [*made, *making.made]))
                 if error.graph.folder.parent == work:
                     shutil.rmtree(error.graph.folder)
 
@@ -181,13 +188,12 @@ class _Making:
             if found and found["key"] == key and etype not in self._edges:
                 self._edges[etype], self._known["edges"][one] = source, found
 
-    def pieces(self, progress: Optional[bool]) -> str:
-        """Builds what no source has. Returns the line."""
+    def pieces(self, progress: bool) -> None:
+        """Builds what no source has."""
         tables = self._database.tables
         nodes = [name for name in tables if name not in self._nodes]
         edges = {name: [key for key in one.table.foreign_keys if (name, key.relation, key.table) not in self._edges]
                  for name, one in tables.items()}
-        said = self._said(len(tables) - len(nodes))
         with self._database.showing(progress, nodes, edges):
             for name in nodes:
                 self._make_nodes(name)
@@ -199,13 +205,14 @@ class _Making:
             {word: value for word, value in self._known["edges"][self._steps._etype(
                 (name, key.relation, key.table))].items() if word != "key"} for key in one.table.foreign_keys]
             for name, one in tables.items()})
-        return said
 
-    def _said(self, nodes: int) -> str:
+    def said(self, made: Sequence[Earlier]) -> str:
+        """The line that says how much is from other graphs than these."""
         ways = {(name, key.relation, key.table): 1 + key.reverse for name, one in self._database.tables.items()
                 for key in one.table.foreign_keys}
-        return (f"taken over: {nodes} of {len(self._database.tables)} tables, "
-                f"{sum(ways[one] for one in self._edges)} of {sum(ways.values())} edge types")
+        nodes = sum(graph not in made for graph in self._nodes.values())
+        edges = sum(ways[one] for one, graph in self._edges.items() if graph not in made)
+        return f"taken over: {nodes} of {len(self._nodes)} tables, {edges} of {sum(ways.values())} edge types"
 
     def _scratch(self) -> Scratch:
         return Scratch(self._out.absolute().parent, f".{self._out.name}")
@@ -221,8 +228,8 @@ class _Making:
         if timed:
             files.words += ["--time", TIME]
         out = self._work / f"piece-{secrets.token_hex(8)}"
-        partition.run(["import", *files.words, *self._steps._options, "--record", f"build={record}", "--quiet", "--name",
-                       "piece", "--out", out], files.names, held=self._held)
+        words = ["import", *files.words, *self._steps._options, "--record", f"build={record}", "--quiet"]
+        partition.run([*words, "--name", "piece", "--out", out], files.names, held=self._held)
         self.made.append(Earlier(out))
         self._take(self.made[-1])
 
@@ -271,25 +278,25 @@ class _Making:
             self._ends(key.table)
         with self._scratch() as folder:
             files = Files(folder)
-            for one in dict.fromkeys([name, *(key.table for key in keys)]):
-                files.words += ["--node-type", self._steps._names[one],
-                                "--num-nodes", f"{self._steps._names[one]}={self._rows(one)}"]
+            for table in dict.fromkeys([name, *(key.table for key in keys)]):
+                stored = self._steps._names[table]
+                files.words += ["--node-type", stored, "--num-nodes", f"{stored}={self._rows(table)}"]
             edges = list(self._database.write_edges(files, name, keys, self._steps._columns, self._numberings,
                                                     self._times))
-            sources = {one.key.table for one in edges if one.key.reverse and not one.timed
-                       and TIME in self._times[one.key.table]}  # the reverse edges have these times
-            for one in sources:
+            sources = dict.fromkeys(one.key.table for one in edges if one.key.reverse and not one.timed
+                                    and TIME in self._times[one.key.table])  # the reverse edges have these times
+            for table in sources:
                 path = files.path(".npy")
-                np.save(path, self._times[one][TIME])
-                files.add("--node-feature", (one, TIME), path, f"node feature {TIME} of {one}")
+                np.save(path, self._times[table][TIME])
+                files.add("--node-feature", (table, TIME), path, f"node feature {TIME} of {table}")
             for one in edges:
                 self._known["edges"][self._steps._etype(one.etype)] = {"key": self._steps.edges[one.etype],
                                                                         **one.record()}
             self._piece(files, folder, [], [one.etype for one in edges], bool(sources))
 
-    def combine(self, out: Path, name: str, options: Sequence[str]) -> None:
+    def combine(self, options: Sequence[str], prints: bool) -> None:
         """Combines the types of the sources in one graph, with its records."""
-        words: list[Any] = []
+        words = ["import", *options]
         for table in self._database.tables:
             words += ["--node-type", f"{self._steps._names[table]}={self._nodes[table].graph}"]
         for table, one in self._database.tables.items():
@@ -299,8 +306,7 @@ class _Making:
                     words += ["--edge-type", f"{self._steps._etype(etype, turned)}={self._edges[etype].graph}"]
         with self._scratch() as folder:
             try:
-                partition.run(["import", "combine", *words, *self._steps.records(folder), *options, "--name", name,
-                               "--out", out], held=self._held)
+                partition.run([*words, *self._steps.records(folder)], held=self._held, prints=prints)
             except ProgramError as error:
                 graphs = {id(graph): graph for graph in (*self._nodes.values(), *self._edges.values())}
                 damaged = next((graph for graph in graphs.values() if f"{graph.folder}/" in error.line), None)

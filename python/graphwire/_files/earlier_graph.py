@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +27,8 @@ class Unfit(Exception):
 
 
 class Earlier:
-    """A graph on disk and its record. graph: the path of its JSON. nodes: {type: {"key", "rows"}}; edges: {type: {"key",
-    …}}, as the record has them. Raises Unfit."""
+    """A graph on disk and its record. graph: the path of its JSON. nodes: {type: {"key", "rows"}}; edges: {type:
+    {"key", …}}, as the record has them. Raises Unfit."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -53,12 +53,14 @@ class Earlier:
 
     def _array(self, key: str) -> np.ndarray:
         """An array, whose digest is checked."""
-        path = self.folder / self._arrays[key]["file"]
         try:
-            found = np.load(path, mmap_mode="r", allow_pickle=False) if all(self._arrays[key]["shape"]) else \
-                np.load(path, allow_pickle=False)
-            if list(found.shape) != self._arrays[key]["shape"] or _digest.of_array(found) != self._arrays[key]["digest"]:
+            array = self._arrays[key]
+            path = self.folder / array["file"]
+            found = np.load(path, mmap_mode="r" if all(array["shape"]) else None, allow_pickle=False)
+            if list(found.shape) != array["shape"] or _digest.of_array(found) != array["digest"]:
                 raise ValueError
+        except KeyError:
+            raise Unfit(f"its JSON has no {key}") from None
         except (OSError, ValueError, EOFError):
             raise Unfit(f"{path} is damaged") from None
         return found
@@ -88,17 +90,9 @@ class Earlier:
 
 
 def found_in(folder: Path) -> Iterator[Earlier]:
-    """The graphs in a folder."""
+    """The graphs in a folder. Others, which a build of another version left, are none."""
     for one in sorted(folder.iterdir()):
         try:
             yield Earlier(one)
         except Unfit:
             continue
-
-
-def opened(folder: Path) -> Optional[Earlier]:
-    """The graph, or None."""
-    try:
-        return Earlier(folder)
-    except Unfit:
-        return None

@@ -77,14 +77,15 @@ class _Report:
 
 
 def run(words: Sequence[Any], names: Mapping[str, str] | None = None, progress: bool = False,
-        held: tuple[int, ...] = ()) -> None:
+        held: tuple[int, ...] = (), prints: bool = False) -> None:
     """Runs the program. names: {file: what it holds}, for messages. progress: show a bar. held: descriptors that the
-    program inherits. Raises RuntimeError with the program's last line."""
+    program inherits. prints: its standard output is this process's. Raises RuntimeError with the program's last
+    line."""
     with _progress.Bar(str(words[0]), progress, total=100, unit="%") as bar:
         report = _Report(bar, names or {})
         with descriptors() as kept, subprocess.Popen(
-                [program(), *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-                errors="surrogateescape", pass_fds=(*kept, *held)) as process:
+                [program(), *map(str, words)], stderr=subprocess.PIPE, stdout=None if prints else subprocess.DEVNULL,
+                text=True, errors="surrogateescape", pass_fds=(*kept, *held)) as process:
             try:
                 assert process.stderr is not None
                 for line in process.stderr:
@@ -95,7 +96,8 @@ def run(words: Sequence[Any], names: Mapping[str, str] | None = None, progress: 
                 raise
         if process.returncode:
             raise ProgramError(_in_arguments(report.last, names or {}) if report.last else
-                               f"graphwire {words[0]} ended with {process.returncode}", report.last)
+                               f"graphwire {words[0]} ended with {process.returncode}", report.last,
+                               process.returncode)
         report.log()
 
 
@@ -250,6 +252,16 @@ def _classes(given: Any, arrays: Arrays | None) -> dict[str, np.ndarray]:
     return found
 
 
+def _build_whole(database: Database, out: Path, name: str, flags: Sequence[str], resume: bool, progress: bool) -> None:
+    """Builds the graph of a database in one part, or as much of it as has changed."""
+    from graphwire._files.database_build import Build  # which runs the program by this module
+
+    build = Build(database, out, name, flags, rebuild=True, resume=resume, progress=progress)
+    build.run()
+    if build.said:
+        _log.info("%s: %s", out, build.said)
+
+
 def _holds_graph(folder: Path) -> bool:
     """Whether a folder has the JSON of a graph, which `graphwire partition --replace` then replaces."""
     return any(re.search(rb'"format":\s*"graphwire-\d', path.read_bytes()) for path in folder.glob("[!.]*.json")
@@ -274,7 +286,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
                     balance_nodes: Any = None, balance_edges: bool = False, num_trainers_per_machine: int = 1,
                     objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = False,
                     seed: int = 0, weight: str | Sequence[str] = (), time: str | Sequence[str] = (),
-                    progress: bool | None = None) -> Path:
+                    progress: bool | None = None, whole: str | os.PathLike | None = None,
+                    resume: bool = False) -> Path:
     """Divides a graph into parts, writes them to a folder, and returns the path of their JSON, out/name.json.
 
     graph: a graph of DGL, PyTorch Geometric (Data, HeteroData), NetworkX, SciPy or graphwire.datasets; the result of
@@ -310,6 +323,11 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         in any case). Nodes with the feature get an index of it. "SRC:REL:DST:NAME" means one edge type. Edges of equal
         time stay in the order of their sources.
     progress: a bar of tqdm, if it is installed. None: on a terminal and in a notebook; True: always; False: never.
+    whole: for the result of from_database: a folder that keeps the graph in one part. The next call with this folder
+        takes over what depends on no changed table, and the result has the same bytes as without. It excludes weight,
+        time, reverse and undirected. None: the graph in one part is not kept.
+    resume: with `whole`: if the call is interrupted, steps that are complete stay in a folder beside it, and the next
+        call with resume=True goes on from them.
 
     What the program reports besides goes to logging.getLogger("graphwire"): its log as warnings, and the steps and the
     balance of the parts at INFO.
@@ -333,6 +351,15 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         ("balance_edges", balance_edges))}
     named = [*_named("weight", weight), *_named("time", time, "a feature")]
     shown = _progress.wanted(progress)
+    resume = checks.flag("resume", resume)
+    if whole is None and resume:
+        raise ValueError("resume: pass whole=, beside which complete steps are kept")
+    if whole is not None and not isinstance(graph, Database):
+        raise TypeError("whole: for the result of from_database")
+    made_at_once = [word for word in ("reverse", "undirected") if given_flags[word]] + \
+        [word for word, given in (("weight", weight), ("time", time)) if given]
+    if whole is not None and made_at_once:
+        raise ValueError(f"{made_at_once[0]}: with whole=, types are made one at a time: leave out {made_at_once[0]}")
     arrays, is_files = None, isinstance(graph, _OF_FILES) or getattr(graph, "import_words", None) is not None
     if is_files and (node_features or edge_features or num_nodes is not None):
         raise TypeError("node_features, edge_features and num_nodes belong to arrays, and this graph is in files")
@@ -346,21 +373,26 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     out.absolute().parent.mkdir(parents=True, exist_ok=True)
     with Scratch(out.absolute().parent, f".{out.name}") as folder:
         flags = [f"--{word}" for word in ("reverse", "undirected", "transpose") if given_flags[word]]
-        if isinstance(graph, Database):
+        source, names = folder / "whole", dict[str, str]()
+        if whole is not None:
+            source = Path(whole)
+            _build_whole(graph, source, name, flags, resume, shown)
+        elif isinstance(graph, Database):
             words, names = graph.write(folder, shown)
         elif isinstance(graph, (Tables, Chunked)):
             words, names = graph.write(folder)
         else:
             words, names = (graph.import_words, {}) if arrays is None else _written(arrays, folder)
-        words = [*words, *named]
-        inputs = [*_paths(words), *(path for path in names if "/" in path)] if is_files else []
-        names[str(folder / "whole")] = f"graph {name}"
-        try:
-            run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole"], names, shown)
-        except ProgramError as error:
-            if any(path in error.line for path in inputs):
-                raise ValueError(str(error)) from None
-            raise
+        names[str(source)] = f"graph {name}"
+        if whole is None:
+            words = [*words, *named]
+            inputs = [*_paths(words), *(path for path in names if "/" in path)] if is_files else []
+            try:
+                run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", source], names, shown)
+            except ProgramError as error:
+                if any(path in error.line for path in inputs):
+                    raise ValueError(str(error)) from None
+                raise
         flags = [f"--{word.replace('_', '-')}" for word in ("balance_train", "balance_edges") if given_flags[word]]
         for ntype, numbers in classes.items():
             file = folder / f"classes-{len(flags)}.npy"
@@ -374,7 +406,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         if out.exists() and not beside:
             flags.append("--replace")
         names[str(made)] = str(out)
-        run(["partition", folder / "whole", "--num-parts", num_parts, "--method", method, "--objtype", objtype,
+        run(["partition", source / f"{name}.json", "--num-parts", num_parts, "--method", method, "--objtype", objtype,
               "--seed", seed, *flags, "--out", made], names, shown)
         if beside:
             _move_into(out, made)
