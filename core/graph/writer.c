@@ -254,6 +254,14 @@ gw_status gw_writer_append(struct gw_array_stream *stream, const void *data, siz
 	return stream->status;
 }
 
+/* "x.npy" -> "x.xxh", in place. */
+static char *digests_name(char *path)
+{
+	if (path)
+		memcpy(path + strlen(path) - 4, ".xxh", sizeof(".xxh"));
+	return path;
+}
+
 static gw_status write_digests(struct gw_array_stream *stream)
 {
 	const uint64_t *digests;
@@ -263,10 +271,9 @@ static gw_status write_digests(struct gw_array_stream *stream)
 		return status;
 	size_t bytes = (size_t)count * sizeof(*digests);
 	stream->array.digest = gw_digest(digests, bytes);
-	char *path = gw_strdup(stream->path);
+	char *path = digests_name(gw_strdup(stream->path));
 	if (!path)
 		return GW_NO_MEMORY;
-	memcpy(path + strlen(path) - 4, ".xxh", sizeof(".xxh"));
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
 		status = gw_fail_errno(GW_IO, errno, "%s: cannot create", path);
@@ -329,7 +336,7 @@ gw_status gw_writer_array(struct gw_writer *writer, uint32_t part, const char *k
 	return status;
 }
 
-/* Whether a link to the file has the bytes that a stream of the array writes. */
+/* Whether the file of an array has the bytes that a stream writes for it. */
 static bool is_as_written(const struct gw_npy_file *file, const struct gw_array_meta *array)
 {
 	uint8_t header[GW_NPY_HEADER_BYTES];
@@ -338,41 +345,92 @@ static bool is_as_written(const struct gw_npy_file *file, const struct gw_array_
 	       memcmp(file->mapping, header, sizeof(header)) == 0;
 }
 
-/* Puts a link to the file in place of the stream's. The stream only reads it from then on. *linked: false if that is
- * not possible, and the stream is as before. */
-static gw_status stream_link(struct gw_array_stream *stream, const char *path, bool *linked)
+/* Whether the file has exactly these bytes. */
+static bool file_has(const char *path, const void *bytes, size_t count)
 {
-	char *beside = gw_format("%s.link", stream->path);
-	if (!beside)
-		return GW_NO_MEMORY;
-	*linked = linkat(AT_FDCWD, path, AT_FDCWD, beside, AT_SYMLINK_FOLLOW) == 0;
-	gw_status status = GW_OK;
-	if (*linked) {
-		close(stream->fd);
-		stream->fd = -1;
-		if (rename(beside, stream->path) != 0)
-			status = gw_fail_errno(GW_IO, errno, "%s: cannot rename", beside);
-		else if ((stream->fd = open(stream->path, O_RDONLY | O_CLOEXEC)) < 0)
-			status = gw_fail_errno(GW_IO, errno, "%s: cannot open", stream->path);
+	uint8_t *found = gw_malloc(count + 1);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	size_t got = 0;
+	ssize_t done = found && fd >= 0 ? 1 : -1;
+	while (done > 0 && got <= count) {
+		done = read(fd, found + got, count + 1 - got);
+		got += done > 0 ? (size_t)done : 0;
 	}
-	gw_free(beside);
+	bool same = done == 0 && got == count && memcmp(found, bytes, count) == 0;
+	if (fd >= 0)
+		close(fd);
+	gw_free(found);
+	return same;
+}
+
+/* Links both files of an array, `from`.npy and .xxh. *linked: false if that is not possible, and neither exists. */
+static gw_status link_files(const char *from, const char *to, const uint64_t *digests, size_t bytes, bool *linked)
+{
+	char *from_digests = digests_name(gw_strdup(from)), *to_digests = digests_name(gw_strdup(to));
+	gw_status status = from_digests && to_digests ? GW_OK : GW_NO_MEMORY;
+	*linked = status == GW_OK && file_has(from_digests, digests, bytes) &&
+		  linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW) == 0;
+	if (*linked && linkat(AT_FDCWD, from_digests, AT_FDCWD, to_digests, AT_SYMLINK_FOLLOW) != 0) {
+		*linked = false;
+		if (unlink(to) != 0)
+			status = gw_fail_errno(GW_IO, errno, "%s: cannot remove", to);
+	}
+	gw_free(from_digests);
+	gw_free(to_digests);
 	return status;
 }
 
-static gw_status take_bytes(struct gw_array_stream *stream, const char *path, const struct gw_npy_file *file)
+/* Adds the array by links to its files. */
+static gw_status take_links(struct gw_writer *writer, uint32_t part, const struct gw_array_meta *array,
+			    const char *path, const uint64_t *digests, size_t bytes, bool *linked)
 {
+	struct gw_array_meta made = *array;
+	pthread_mutex_lock(&writer->lock);
+	gw_writer_set_minor(writer, gw_meta_minor_of(writer->meta, array->key, array->ndim));
+	gw_status status = gw_meta_check_array(writer->meta, part, &made);
+	pthread_mutex_unlock(&writer->lock);
+	if (status == GW_OK)
+		status = make_folder(writer, part, array->key);
+	made.file = gw_format("part%u/%s.npy", part, array->key);
+	char *to = gw_format("%s/part%u/%s.npy", gw_staging_path(writer->staging), part, array->key);
+	if (status == GW_OK)
+		status = made.file && to ? link_files(path, to, digests, bytes, linked) : GW_NO_MEMORY;
+	if (status == GW_OK && *linked) {
+		pthread_mutex_lock(&writer->lock);
+		status = gw_meta_add_array(writer->meta, part, &made);
+		pthread_mutex_unlock(&writer->lock);
+	}
+	gw_free(made.file);
+	gw_free(to);
+	return status;
+}
+
+static gw_status take_file(struct gw_writer *writer, uint32_t part, const struct gw_array_meta *array, const char *path,
+			   const struct gw_npy_file *file)
+{
+	struct gw_digester *digester;
+	const uint64_t *digests;
+	uint64_t count;
 	bool linked = false;
-	gw_status status = is_as_written(file, &stream->array) ? stream_link(stream, path, &linked) : GW_OK;
-	if (status != GW_OK || !linked)
-		return status != GW_OK ? status : gw_writer_append(stream, file->data, file->npy.data_bytes);
-	stream->bytes_got = file->npy.data_bytes;
-	return gw_digester_add(stream->digester, file->data, file->npy.data_bytes);
+	gw_status status = gw_digester_create(&digester);
+	if (status != GW_OK)
+		return status;
+	status = gw_digester_add(digester, file->data, file->npy.data_bytes);
+	if (status == GW_OK)
+		status = gw_digester_finish(digester, &digests, &count);
+	if (status == GW_OK && gw_digest(digests, count * sizeof(*digests)) != array->digest)
+		status = gw_fail(GW_DIGEST, "%s: another digest than in the graph's JSON: damaged", path);
+	if (status == GW_OK && is_as_written(file, array))
+		status = take_links(writer, part, array, path, digests, count * sizeof(*digests), &linked);
+	gw_digester_destroy(digester);
+	return status != GW_OK || linked ? status
+					 : gw_writer_array(writer, part, array->key, array->dtype, array->ndim,
+							   array->shape, file->data);
 }
 
 gw_status gw_writer_take(struct gw_writer *writer, uint32_t part, const char *key, const struct gw_graph_meta *from)
 {
-	const struct gw_array_meta *array = gw_meta_array(from, part, key), *made;
-	struct gw_array_stream *stream;
+	const struct gw_array_meta *array = gw_meta_array(from, part, key);
 	struct gw_npy_file file = {0};
 	if (!array)
 		return writer_mark(writer, gw_fail(GW_NOT_FOUND, "part %u: %s: not in %s", part, key, from->folder));
@@ -381,16 +439,7 @@ gw_status gw_writer_take(struct gw_writer *writer, uint32_t part, const char *ke
 	if (status == GW_OK && file.npy.data_bytes != gw_array_meta_bytes(array))
 		status = gw_fail(GW_FORMAT, "%s: another shape than in the graph's JSON: damaged", path);
 	if (status == GW_OK)
-		status = gw_writer_begin(writer, part, key, array->dtype, array->ndim, array->shape, &stream);
-	if (status == GW_OK) {
-		status = take_bytes(stream, path, &file);
-		if (status == GW_OK)
-			status = gw_writer_end(stream);
-		else
-			gw_writer_drop(stream);
-	}
-	if (status == GW_OK && (made = gw_meta_array(writer->meta, part, key)) && made->digest != array->digest)
-		status = gw_fail(GW_DIGEST, "%s: another digest than in the graph's JSON: damaged", path);
+		status = take_file(writer, part, array, path, &file);
 	gw_npy_close(&file);
 	gw_free(path);
 	return writer_mark(writer, status);

@@ -1,5 +1,5 @@
-"""Graphs of tables with keys, rebuilt from an earlier graph and resumed after a kill: the bytes are those of a build from
-the beginning."""
+"""Graphs of tables with keys, rebuilt from an earlier graph and resumed after a kill: the bytes are those of a build
+from the beginning."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_rebuild_has_the_bytes_of_a_full_build(seed, tmp_path, capfd):
     draw, database = random.Random(f"rebuild {seed}"), Database(seed)
     database.write(tmp_path)
     assert build(tmp_path, tmp_path / "g", "--quiet", *["--resume"] * (seed % 3 == 1)) == 0
-    for round_ in range(2):
+    for _ in range(2):
         done = [changed(database, tmp_path, draw) for _ in range(draw.randint(1, 3))]
         earlier = bytes_of(tmp_path / "g")
         capfd.readouterr()

@@ -246,6 +246,23 @@ static gw_status read_column(const struct gw_graph_meta *from, const char *key, 
 	return status;
 }
 
+/* The graph whose offsets of a node type are those of the new graph: all of its columns, in the same order. NULL: none.
+ */
+static const struct gw_graph_meta *with_columns(const struct combining *c, const uint32_t *etypes, uint32_t columns,
+						bool out)
+{
+	const struct gw_graph_meta *from = meta_of(c, &c->a->etypes[etypes[0]]);
+	for (uint32_t i = 0; i < columns; i++) {
+		const struct combine_type *edges = &c->a->etypes[etypes[i]];
+		const struct gw_edge_type *old = &meta_of(c, edges)->etypes[edges->number];
+		const struct gw_node_type *end = &meta_of(c, edges)->ntypes[out ? old->src : old->dst];
+		if (meta_of(c, edges) != from || (out ? old->out_column : old->column) != i ||
+		    (out ? end->out_columns : end->columns) != columns)
+			return NULL;
+	}
+	return from;
+}
+
 /* The offsets of a node type, by destination or (out) by source. */
 static gw_status combine_offsets(struct combining *c, uint32_t ntype, bool out)
 {
@@ -256,6 +273,9 @@ static gw_status combine_offsets(struct combining *c, uint32_t ntype, bool out)
 	snprintf(key, sizeof(key), "node/%s/%s", type->name, out ? "out_indptr" : "indptr");
 	if (columns == 0)
 		return GW_OK;
+	const struct gw_graph_meta *whole = with_columns(c, etypes, columns, out);
+	if (whole)
+		return gw_writer_take(c->writer, 0, key, whole);
 	uint64_t **offsets = gw_calloc(columns, sizeof(*offsets));
 	gw_status status = offsets ? GW_OK : GW_NO_MEMORY;
 	for (uint32_t i = 0; i < columns && status == GW_OK; i++) {

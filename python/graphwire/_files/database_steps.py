@@ -139,10 +139,11 @@ class Steps:
         how much was taken over."""
         sources, made = list(earlier), list[Earlier]()
         while True:
-            making = _Making(self, self._database, out, work, [*sources, *made], held)
+            making = _Making(self, self._database, work, [*sources, *made], held)
             try:
-                making.pieces(progress)
-                making.combine(words, prints)
+                with Scratch(out.absolute().parent, f".{out.name}") as folder:
+                    making.pieces(folder, progress)
+                    making.combine(folder, words, prints)
                 self._database.tell_lost()
                 return making.said([*made, *making.made])
             except _Damaged as error:
@@ -164,9 +165,8 @@ class _Damaged(Exception):
 class _Making:
     """One attempt to make the graph from these sources."""
 
-    def __init__(self, steps: Steps, database: Database, out: Path, work: Path, sources: Sequence[Earlier],
-                 held: tuple[int, ...]):
-        self._steps, self._database, self._out, self._work, self._held = steps, database, out, work, held
+    def __init__(self, steps: Steps, database: Database, work: Path, sources: Sequence[Earlier], held: tuple[int, ...]):
+        self._steps, self._database, self._work, self._held = steps, database, work, held
         self.made: list[Earlier] = []
         self._known = steps._known
         self._numberings: dict[str, Numbering] = {}
@@ -188,18 +188,18 @@ class _Making:
             if found and found["key"] == key and etype not in self._edges:
                 self._edges[etype], self._known["edges"][one] = source, found
 
-    def pieces(self, progress: bool) -> None:
-        """Builds what no source has."""
+    def pieces(self, folder: Path, progress: bool) -> None:
+        """Builds what no source has. folder: for the files that the program reads."""
         tables = self._database.tables
         nodes = [name for name in tables if name not in self._nodes]
         edges = {name: [key for key in one.table.foreign_keys if (name, key.relation, key.table) not in self._edges]
                  for name, one in tables.items()}
         with self._database.showing(progress, nodes, edges):
             for name in nodes:
-                self._make_nodes(name)
+                self._make_nodes(folder, name)
             for name, keys in edges.items():
                 if keys:
-                    self._make_edges(name, keys)
+                    self._make_edges(folder, name, keys)
         counts = {name: self._rows(name) for name in tables}
         self._database.note(counts, {name: [
             {word: value for word, value in self._known["edges"][self._steps._etype(
@@ -214,15 +214,13 @@ class _Making:
         edges = sum(ways[one] for one, graph in self._edges.items() if graph not in made)
         return f"taken over: {nodes} of {len(self._nodes)} tables, {edges} of {sum(ways.values())} edge types"
 
-    def _scratch(self) -> Scratch:
-        return Scratch(self._out.absolute().parent, f".{self._out.name}")
-
     def _rows(self, name: str) -> int:
         return self._known["nodes"][self._steps._names[name]]["rows"]
 
     def _piece(self, files: Files, folder: Path, nodes: Sequence[str], edges: Sequence[Canonical],
                timed: bool) -> None:
-        """Makes a graph of these types. timed: nodes have times; those of edges sort lists in any case."""
+        """Makes a graph of these types, and removes the files. timed: nodes have times; those of edges sort lists in
+        any case."""
         record = folder / "record.json"
         record.write_text(self._steps.record(nodes, edges), "utf-8")
         if timed:
@@ -230,23 +228,24 @@ class _Making:
         out = self._work / f"piece-{secrets.token_hex(8)}"
         words = ["import", *files.words, *self._steps._options, "--record", f"build={record}", "--quiet"]
         partition.run([*words, "--name", "piece", "--out", out], files.names, held=self._held)
+        for path in folder.iterdir():
+            path.unlink()
         self.made.append(Earlier(out))
         self._take(self.made[-1])
 
-    def _make_nodes(self, name: str) -> None:
+    def _make_nodes(self, folder: Path, name: str) -> None:
         columns, stored = self._steps._columns[name], self._steps._names[name]
         columns.settle_features(self._steps.settled.unit, self._steps.settled.timed)
-        with self._scratch() as folder:
-            files = Files(folder)
-            numbering = Numbering() if self._database.tables[name].table.key else None
-            files.words += ["--node-type", stored]
-            rows, self._times[name] = self._database.write_nodes(files, name, columns, numbering)
-            if numbering is not None:
-                self._database.write_keys(files, name, numbering)
-                self._numberings[name] = numbering
-            self._known["nodes"][stored] = {"key": self._steps.nodes[name], "rows": rows}
-            self._alone(files, stored)
-            self._piece(files, folder, [name], [], TIME in self._times[name])
+        files = Files(folder)
+        numbering = Numbering() if self._database.tables[name].table.key else None
+        files.words += ["--node-type", stored]
+        rows, self._times[name] = self._database.write_nodes(files, name, columns, numbering)
+        if numbering is not None:
+            self._database.write_keys(files, name, numbering)
+            self._numberings[name] = numbering
+        self._known["nodes"][stored] = {"key": self._steps.nodes[name], "rows": rows}
+        self._alone(files, stored)
+        self._piece(files, folder, [name], [], TIME in self._times[name])
 
     @staticmethod
     def _alone(files: Files, stored: str) -> None:
@@ -272,30 +271,27 @@ class _Making:
         if name not in self._numberings and one.table.key:
             self._numberings[name] = self._checked(name, lambda graph: graph.numbering(stored))
 
-    def _make_edges(self, name: str, keys: Sequence[ForeignKey]) -> None:
+    def _make_edges(self, folder: Path, name: str, keys: Sequence[ForeignKey]) -> None:
         self._ends(name)
         for key in keys:
             self._ends(key.table)
-        with self._scratch() as folder:
-            files = Files(folder)
-            for table in dict.fromkeys([name, *(key.table for key in keys)]):
-                stored = self._steps._names[table]
-                files.words += ["--node-type", stored, "--num-nodes", f"{stored}={self._rows(table)}"]
-            edges = list(self._database.write_edges(files, name, keys, self._steps._columns, self._numberings,
-                                                    self._times))
-            sources = dict.fromkeys(one.key.table for one in edges if one.key.reverse and not one.timed
-                                    and TIME in self._times[one.key.table])  # the reverse edges have these times
-            for table in sources:
-                path = files.path(".npy")
-                np.save(path, self._times[table][TIME])
-                files.add("--node-feature", (table, TIME), path, f"node feature {TIME} of {table}")
-            for one in edges:
-                self._known["edges"][self._steps._etype(one.etype)] = {"key": self._steps.edges[one.etype],
-                                                                        **one.record()}
-            self._piece(files, folder, [], [one.etype for one in edges], bool(sources))
+        files = Files(folder)
+        for table in dict.fromkeys([name, *(key.table for key in keys)]):
+            stored = self._steps._names[table]
+            files.words += ["--node-type", stored, "--num-nodes", f"{stored}={self._rows(table)}"]
+        edges = list(self._database.write_edges(files, name, keys, self._steps._columns, self._numberings, self._times))
+        sources = dict.fromkeys(one.key.table for one in edges if one.key.reverse and not one.timed
+                                and TIME in self._times[one.key.table])  # the reverse edges have these times
+        for table in sources:
+            path = files.path(".npy")
+            np.save(path, self._times[table][TIME])
+            files.add("--node-feature", (table, TIME), path, f"node feature {TIME} of {table}")
+        for one in edges:
+            self._known["edges"][self._steps._etype(one.etype)] = {"key": self._steps.edges[one.etype], **one.record()}
+        self._piece(files, folder, [], [one.etype for one in edges], bool(sources))
 
-    def combine(self, options: Sequence[str], prints: bool) -> None:
-        """Combines the types of the sources in one graph, with its records."""
+    def combine(self, folder: Path, options: Sequence[str], prints: bool) -> None:
+        """Combines the types of the sources in one graph, with its records, which `folder` receives first."""
         words = ["import", *options]
         for table in self._database.tables:
             words += ["--node-type", f"{self._steps._names[table]}={self._nodes[table].graph}"]
@@ -304,12 +300,11 @@ class _Making:
                 etype = (table, key.relation, key.table)
                 for turned in (False, True)[:1 + key.reverse]:
                     words += ["--edge-type", f"{self._steps._etype(etype, turned)}={self._edges[etype].graph}"]
-        with self._scratch() as folder:
-            try:
-                partition.run([*words, *self._steps.records(folder)], held=self._held, prints=prints)
-            except ProgramError as error:
-                graphs = {id(graph): graph for graph in (*self._nodes.values(), *self._edges.values())}
-                damaged = next((graph for graph in graphs.values() if f"{graph.folder}/" in error.line), None)
-                if damaged is None:
-                    raise
-                raise _Damaged(damaged, error.line.partition(": ")[2]) from None
+        try:
+            partition.run([*words, *self._steps.records(folder)], held=self._held, prints=prints)
+        except ProgramError as error:
+            graphs = {id(graph): graph for graph in (*self._nodes.values(), *self._edges.values())}
+            damaged = next((graph for graph in graphs.values() if f"{graph.folder}/" in error.line), None)
+            if damaged is None:
+                raise
+            raise _Damaged(damaged, error.line.partition(": ")[2]) from None
