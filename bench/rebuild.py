@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Rebuilds the graph of ten tables after a change of one, beside the first build of the same tables.
 
-    python bench/rebuild.py --rows 2000000
+    python bench/rebuild.py --share 1
 
-Parquet files with integer keys: eight tables of a sixteenth of the rows each; "events", the largest, of four tenths;
-and "leaf", of a tenth, to which no table refers. Each row refers to two rows and has four features; half of the tables
-have times. Every build is `graphwire import --tables` in a process of its own: first builds and rebuilds in turn, after
-a change of leaf, and of events. Prints processor and wall seconds, and their medians as shares of the first build's.
+The tables have the sizes and the foreign keys of bench/peers/relational_shop.py: two million rows, from Parquet, with
+three numbers and two columns of words each, which become categories; those with foreign keys have times. "reviews" has
+a tenth of the rows, and no table refers to it; "lines" is the largest. Every build is `graphwire import --tables` in a
+process of its own: first builds and rebuilds in turn, after a change of reviews and of lines. Prints medians of
+processor and wall seconds, and as shares of the first build's.
 """
 
 from __future__ import annotations
@@ -27,30 +28,42 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-SHARES = {**{f"table{place}": 1 / 16 for place in range(8)}, "events": 0.4, "leaf": 0.1}
-REFERS = {**{f"table{place}": ("table0", f"table{place // 2}") for place in range(8)},
-          "events": ("table0", "table1"), "leaf": ("table2", "events")}
+# {table: (rows, {foreign key: its table})}
+TABLES: dict[str, tuple[int, dict[str, str]]] = {
+    "users": (50_000, {}), "items": (30_000, {}), "stores": (1_000, {}), "campaigns": (500, {}),
+    "orders": (400_000, {"user": "users", "store": "stores"}),
+    "lines": (800_000, {"order": "orders", "item": "items"}),
+    "visits": (400_000, {"user": "users", "campaign": "campaigns"}),
+    "reviews": (200_000, {"user": "users", "item": "items"}),
+    "returns": (50_000, {"line": "lines"}),
+    "messages": (68_500, {"user": "users", "store": "stores"}),
+}
 
 
-def write(folder: Path, name: str, rows: int, change: int) -> None:
-    draw = np.random.default_rng([change, *name.encode()])
-    count = int(rows * SHARES[name])
-    columns = {"id": np.random.default_rng(list(name.encode())).permutation(count) * 3 + 1}
-    for place, target in enumerate(REFERS[name]):
-        columns[f"to{place}"] = draw.integers(0, int(rows * SHARES[target]), count) * 3 + 1
-    for place in range(4):
-        columns[f"x{place}"] = draw.random(count, np.float32)
-    table = pa.table(columns)
-    if name in ("events", "leaf", "table1", "table3", "table5"):
-        table = table.append_column("at", pa.array(draw.integers(0, 10**9, count), pa.timestamp("s")))
-    pa.parquet.write_table(table, folder / f"{name}.parquet")
+def keys_of(table: str, count: int) -> np.ndarray:
+    return np.random.default_rng(list(table.encode())).permutation(count) * 3 + 1
+
+
+def write(folder: Path, table: str, share: float, change: int) -> None:
+    draw, counts = np.random.default_rng([change, *table.encode()]), {
+        name: max(2, int(rows * share)) for name, (rows, _) in TABLES.items()}
+    count = counts[table]
+    columns = {"id": keys_of(table, count)}
+    for key, target in TABLES[table][1].items():
+        columns[key] = draw.choice(keys_of(target, counts[target]), count)
+    for name in ("amount", "score", "length"):
+        columns[name] = draw.random(count, np.float32)
+    for name in ("colour", "country"):
+        columns[name] = pa.array(np.array([f"{name} {place}" for place in range(50)])[draw.integers(0, 50, count)])
+    if TABLES[table][1]:
+        columns["at"] = pa.array(draw.integers(0, 10**9, count), pa.timestamp("s"))
+    pa.parquet.write_table(pa.table(columns), folder / f"{table}.parquet")
 
 
 def describe(folder: Path) -> None:
-    tables = {name: {"source": f"{name}.parquet", "key": "id", "foreign_keys": {
-        f"to{place}": target for place, target in enumerate(targets)}} for name, targets in REFERS.items()}
-    for name in ("events", "leaf", "table1", "table3", "table5"):
-        tables[name]["time"] = "at"
+    tables = {table: {"source": f"{table}.parquet", "key": "id", "foreign_keys": keys, "features": [
+        "amount", "score", "length"], "categories": ["colour", "country"], **({"time": "at"} if keys else {})}
+        for table, (_, keys) in TABLES.items()}
     (folder / "db.json").write_text(json.dumps({"format": "graphwire-tables-1", "tables": tables}))
 
 
@@ -65,23 +78,23 @@ def build(folder: Path, *words: str) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rows", type=int, default=2_000_000, help="of all tables; there are four edges a row")
+    parser.add_argument("--share", type=float, default=1.0, help="of the rows")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", help="where to work (default: the system's folder for temporary files)")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(dir=given.folder))
-    found: dict[str, list[tuple[float, float]]] = {"first build": [], "rebuild, leaf changed": [],
-                                                   "rebuild, events changed": [], "rebuild, nothing changed": []}
+    found: dict[str, list[tuple[float, float]]] = {"first build": [], "rebuild, reviews changed": [],
+                                                   "rebuild, lines changed": [], "rebuild, nothing changed": []}
     try:
         describe(folder)
-        for name in SHARES:
-            write(folder, name, given.rows, 0)
+        for name in TABLES:
+            write(folder, name, given.share, 0)
         for round_ in range(given.rounds):
             shutil.rmtree(folder / "graph", ignore_errors=True)
             found["first build"].append(build(folder, "--out", str(folder / "graph")))
             found["rebuild, nothing changed"].append(build(folder, "--out", str(folder / "graph"), "--rebuild"))
-            for name in ("leaf", "events"):
-                write(folder, name, given.rows, round_ + 1)
+            for name in ("reviews", "lines"):
+                write(folder, name, given.share, round_ + 1)
                 found[f"rebuild, {name} changed"].append(build(folder, "--out", str(folder / "graph"), "--rebuild"))
     finally:
         shutil.rmtree(folder)

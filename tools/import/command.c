@@ -198,7 +198,8 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CALL(take_triples)},
 	{"tables", "FILE",
 	 "tables with keys, as a JSON file describes them (docs/TABLES.md); for the graphwire of the Python package, "
-	 "with --out, --name, --missing drop or error, --unit UNIT and the options of Structure and Output",
+	 "with --out, --name, --missing drop or error, --unit UNIT, --rebuild, --resume and the options of Structure "
+	 "and Output",
 	 1, GW_OPTION_CALL(take_tables)},
 	{"format", "FORMAT", "text, npy, npz or dgl (default: by the file's name)", 1,
 	 GW_OPTION_CHOICE(A, import.format, formats)},
