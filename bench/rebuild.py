@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rebuilds the graph of ten tables after a change of one, beside the first build of the same tables.
+"""Rebuilds the graph of ten tables after a change of one, compared with the first build of the same tables.
 
     python bench/rebuild.py --share 1
 

@@ -1,5 +1,5 @@
-/* The files beside a graph's JSON that its makers keep, NAME.tables.json and NAME.build.json (docs/FORMAT.md). Readers of
- * the graph do not need them. */
+/* Files about how a graph was made, in the folder of its JSON: NAME.tables.json and NAME.build.json (docs/FORMAT.md).
+ * Readers of the graph do not need them. */
 #ifndef GW_GRAPH_RECORDS_H
 #define GW_GRAPH_RECORDS_H
 

@@ -405,8 +405,8 @@ static gw_status take_links(struct gw_writer *writer, uint32_t part, const struc
 	return status;
 }
 
-static gw_status take_file(struct gw_writer *writer, uint32_t part, const struct gw_array_meta *array, const char *path,
-			   const struct gw_npy_file *file)
+static gw_status writer_take_file(struct gw_writer *writer, uint32_t part, const struct gw_array_meta *array,
+				  const char *path, const struct gw_npy_file *file)
 {
 	struct gw_digester *digester;
 	const uint64_t *digests;
@@ -423,9 +423,9 @@ static gw_status take_file(struct gw_writer *writer, uint32_t part, const struct
 	if (status == GW_OK && is_as_written(file, array))
 		status = take_links(writer, part, array, path, digests, count * sizeof(*digests), &linked);
 	gw_digester_destroy(digester);
-	return status != GW_OK || linked ? status
-					 : gw_writer_array(writer, part, array->key, array->dtype, array->ndim,
-							   array->shape, file->data);
+	return status != GW_OK || linked
+		       ? status
+		       : gw_writer_array(writer, part, array->key, array->dtype, array->ndim, array->shape, file->data);
 }
 
 gw_status gw_writer_take(struct gw_writer *writer, uint32_t part, const char *key, const struct gw_graph_meta *from)
@@ -439,7 +439,7 @@ gw_status gw_writer_take(struct gw_writer *writer, uint32_t part, const char *ke
 	if (status == GW_OK && file.npy.data_bytes != gw_array_meta_bytes(array))
 		status = gw_fail(GW_FORMAT, "%s: another shape than in the graph's JSON: damaged", path);
 	if (status == GW_OK)
-		status = take_file(writer, part, array, path, &file);
+		status = writer_take_file(writer, part, array, path, &file);
 	gw_npy_close(&file);
 	gw_free(path);
 	return writer_mark(writer, status);
@@ -448,7 +448,7 @@ gw_status gw_writer_take(struct gw_writer *writer, uint32_t part, const char *ke
 gw_status gw_writer_text(struct gw_writer *writer, const char *end, const char *text)
 {
 	if (writer->num_texts == TEXTS_MAX)
-		return writer_mark(writer, gw_fail(GW_LIMIT, "more than %u files beside the graph", TEXTS_MAX));
+		return writer_mark(writer, gw_fail(GW_LIMIT, "more than %u texts in the graph's folder", TEXTS_MAX));
 	char *kept_end = gw_strdup(end), *kept = gw_strdup(text);
 	if (!kept_end || !kept) {
 		gw_free(kept_end);
@@ -489,7 +489,7 @@ gw_status gw_writer_set_unit(struct gw_writer *writer, const char *key, enum gw_
 	return gw_meta_set_unit(writer->meta, key, unit);
 }
 
-static gw_status write_file(const char *path, const char *text)
+static gw_status writer_write_file(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
@@ -509,7 +509,7 @@ static gw_status write_json(struct gw_writer *writer)
 	status = path ? gw_meta_parse(text, strlen(text), path, &again) : GW_NO_MEMORY;
 	gw_meta_destroy(again);
 	if (status == GW_OK)
-		status = write_file(path, text);
+		status = writer_write_file(path, text);
 	gw_free(path);
 	gw_free(text);
 	return status;
@@ -527,7 +527,7 @@ static gw_status write_texts(struct gw_writer *writer)
 			memcpy(at, id, ID_DIGITS);
 		char *path = gw_format("%s/%s%s", gw_staging_path(writer->staging), writer->meta->graph_name,
 				       writer->texts[i].end);
-		status = path ? write_file(path, writer->texts[i].text) : GW_NO_MEMORY;
+		status = path ? writer_write_file(path, writer->texts[i].text) : GW_NO_MEMORY;
 		gw_free(path);
 	}
 	return status;

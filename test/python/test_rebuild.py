@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import os
+import pty
 import random
 import re
 import resource
@@ -18,7 +19,7 @@ import sys
 import graphwire
 import numpy as np
 import pytest
-from conftest import TOP, run
+from conftest import PROGRAM, TOP, run
 from graphwire._files import database_command
 
 pa = pytest.importorskip("pyarrow")
@@ -197,13 +198,72 @@ def test_what_is_no_earlier_graph_stays(tmp_path, capfd):
             assert f"graphwire import: {way} makes types one at a time: leave out {word}\n" in capfd.readouterr().err
 
 
+def combined(*words):
+    done = subprocess.run([PROGRAM, "import", "combine", "--quiet", *map(str, words)], capture_output=True, text=True)
+    assert "\n" not in done.stderr.strip()
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("transpose", [[], ["--transpose"]])
+def test_types_of_several_graphs(transpose, tmp_path):
+    """`graphwire import combine`: the types of two graphs in any order, with offsets in the order of the edge types."""
+    np.save(tmp_path / "a.npy", np.array([[0, 1], [2, 1], [1, 0]]))
+    np.save(tmp_path / "b.npy", np.array([[0, 2], [1, 2], [2, 3]]))
+    counts = ["--num-nodes", "u=3", "--num-nodes", "v=4", *transpose, "--edge-ids"]
+    edges = {name: f"u:{name}:v={tmp_path}/{name}.npy" for name in "ab"}
+    for name in "ab":
+        run("import", "--edges", edges[name], "--reverse", *counts, "--out", tmp_path / name)
+    run("import", "--node-type", "v", "--node-type", "u", "--edges", edges["b"], "--edges", edges["a"], "--reverse",
+        *counts, "--out", tmp_path / "whole")
+    types = ["--node-type", f"v={tmp_path}/a", "--node-type", f"u={tmp_path}/b/graph.json"]
+    for name in "ba":
+        types += ["--edge-type", f"u:{name}:v={tmp_path}/{name}", "--edge-type", f"v:rev_{name}:u={tmp_path}/{name}"]
+    assert combined(*types, "--out", tmp_path / "made") == (0, "")
+    assert bytes_of(tmp_path / "made") == bytes_of(tmp_path / "whole")
+    assert combined(*types[:-2], "--out", tmp_path / "one-way") == (0, "")
+    run("verify", tmp_path / "one-way")
+    np.save(tmp_path / "c.npy", np.array([[0, 9]]))
+    run("import", "--edges", f"u:c:v={tmp_path}/c.npy", "--out", tmp_path / "c")
+    run("partition", tmp_path / "a", "--num-parts", 2, "--method", "random", "--out", tmp_path / "parts")
+    for words, said in ((["--edge-type", f"u:c:v={tmp_path}/c"], r"u:c:v: \S+/c has 1 nodes of u, and \S+ has 3"),
+                        (["--edge-type", f"u:x:v={tmp_path}/a"], "u:x:v"), (["--node-type", "v"], "write TYPE=GRAPH"),
+                        (["--node-type", f"v={tmp_path}/parts"], "a graph of 2 parts"),
+                        (["--node-type", f"v={tmp_path}/b"], '"v"'), (["--record", "x=y"], "write tables=FILE"),
+                        (["--record", f"build={tmp_path}/x.json"], "x.json"), (["--name", "a/b"], "a/b")):
+        status, line = combined(*types, *words, "--out", tmp_path / "wrong")
+        assert status in (1, 2) and re.search(said, line) and not (tmp_path / "wrong").exists(), line
+    assert combined(*types[2:], "--out", tmp_path / "wrong")[1].endswith("no --node-type v\n")
+    assert combined("--node-type", f"u={tmp_path}/a", "--out", tmp_path / "wrong")[0] == 2
+
+
+def test_progress(tmp_path):
+    """A line with the rate and the remaining time on a terminal, and nothing in a pipe."""
+    pytest.importorskip("tqdm")
+    shop(tmp_path)
+    for words in ([], ["--resume"], ["--rebuild", "--resume"]):
+        mine, its = pty.openpty()
+        process = command_of(tmp_path, tmp_path / "seen", *words, stderr=its)
+        os.close(its)
+        shown = b""
+        with contextlib.suppress(OSError):  # the terminal's end
+            while piece := os.read(mine, 4096):
+                shown += piece
+        os.close(mine)
+        assert process.communicate() and process.returncode == 0
+        assert re.search(rb"tables: +\d+%\|.*\| \d+/\d+ \[\d\d:\d\d<(\?|\d\d:\d\d), +\S+ rows/s\]", shown), shown
+        process = command_of(tmp_path, tmp_path / "piped", *words)
+        assert [line for line in process.communicate()[1].splitlines() if "rows have no edge" not in line] == []
+        for name in ("seen", "piped"):
+            shutil.rmtree(tmp_path / name)
+
+
 # --- Interruptions. ---
 
 def command_of(folder, out, *words, **options):
     """`graphwire import --tables`, running in a session of its own."""
     return subprocess.Popen([sys.executable, "-m", "graphwire", "import", "--tables", folder / "db.json", "--out", out,
-                             *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            start_new_session=True, **options)
+                             *words], stdout=subprocess.PIPE, text=True, start_new_session=True,
+                            **{"stderr": subprocess.PIPE, **options})
 
 
 def pieces(out):

@@ -121,7 +121,7 @@ static gw_status combine_take_record(void *input, char *text)
 
 /* ---- the schema ---- */
 
-static const struct gw_graph_meta *meta_of(const struct combining *c, const struct combine_type *type)
+static const struct gw_graph_meta *combine_meta(const struct combining *c, const struct combine_type *type)
 {
 	return c->a->graphs[type->graph].meta;
 }
@@ -139,7 +139,7 @@ static uint32_t combine_find(const struct combine_type *types, uint32_t count, c
 /* An end of an edge type among the node types of the words. */
 static gw_status combine_end(const struct combining *c, const struct combine_type *type, uint32_t end, uint32_t *out)
 {
-	const struct gw_node_type *wanted = &meta_of(c, type)->ntypes[end];
+	const struct gw_node_type *wanted = &combine_meta(c, type)->ntypes[end];
 	*out = combine_find(c->a->ntypes, c->a->num_ntypes, wanted->name);
 	if (*out == GW_TYPE_NONE)
 		return gw_fail(GW_NOT_FOUND, "%s: no --node-type %s", type->name, wanted->name);
@@ -154,7 +154,7 @@ static gw_status combine_end(const struct combining *c, const struct combine_typ
 static gw_status combine_etype(struct combining *c, uint32_t number)
 {
 	const struct combine_type *type = &c->a->etypes[number];
-	const struct gw_graph_meta *from = meta_of(c, type);
+	const struct gw_graph_meta *from = combine_meta(c, type);
 	const struct gw_edge_type *old = &from->etypes[type->number];
 	struct gw_edge_type *made = &c->meta->etypes[number];
 	char reverse[GW_EDGE_FOLDER_MAX + 1];
@@ -165,8 +165,8 @@ static gw_status combine_etype(struct combining *c, uint32_t number)
 	memcpy(made->time_name, old->time_name, sizeof(made->time_name));
 	made->out_column = old->out_column == GW_TYPE_NONE ? GW_TYPE_NONE : 0;
 	if (old->reverse != GW_TYPE_NONE)
-		made->reverse = combine_find(c->a->etypes, c->a->num_etypes,
-					     gw_meta_etype_text(from, old->reverse, reverse));
+		made->reverse =
+			combine_find(c->a->etypes, c->a->num_etypes, gw_meta_etype_text(from, old->reverse, reverse));
 	gw_status status = combine_end(c, type, old->src, &made->src);
 	return status == GW_OK ? combine_end(c, type, old->dst, &made->dst) : status;
 }
@@ -179,7 +179,7 @@ static gw_status combine_schema(struct combining *c, const char *name)
 		return status;
 	snprintf(c->meta->part_method, sizeof(c->meta->part_method), "none");
 	for (uint32_t t = 0; t < a->num_ntypes; t++) {
-		const struct gw_node_type *old = &meta_of(c, &a->ntypes[t])->ntypes[a->ntypes[t].number];
+		const struct gw_node_type *old = &combine_meta(c, &a->ntypes[t])->ntypes[a->ntypes[t].number];
 		memcpy(c->meta->ntypes[t].name, old->name, sizeof(old->name));
 		c->meta->ntypes[t].count = c->meta->ntypes[t].starts[1] = old->count;
 	}
@@ -205,7 +205,7 @@ static gw_status combine_array(struct combining *c, const struct gw_graph_meta *
 /* All arrays of a type, except the offsets. */
 static gw_status combine_arrays(struct combining *c, const struct combine_type *type, bool edge)
 {
-	const struct gw_graph_meta *from = meta_of(c, type);
+	const struct gw_graph_meta *from = combine_meta(c, type);
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < from->parts[0].count && status == GW_OK; i++) {
 		const struct gw_array_meta *array = &from->parts[0].arrays[i];
@@ -251,12 +251,12 @@ static gw_status read_column(const struct gw_graph_meta *from, const char *key, 
 static const struct gw_graph_meta *with_columns(const struct combining *c, const uint32_t *etypes, uint32_t columns,
 						bool out)
 {
-	const struct gw_graph_meta *from = meta_of(c, &c->a->etypes[etypes[0]]);
+	const struct gw_graph_meta *from = combine_meta(c, &c->a->etypes[etypes[0]]);
 	for (uint32_t i = 0; i < columns; i++) {
 		const struct combine_type *edges = &c->a->etypes[etypes[i]];
-		const struct gw_edge_type *old = &meta_of(c, edges)->etypes[edges->number];
-		const struct gw_node_type *end = &meta_of(c, edges)->ntypes[out ? old->src : old->dst];
-		if (meta_of(c, edges) != from || (out ? old->out_column : old->column) != i ||
+		const struct gw_edge_type *old = &combine_meta(c, edges)->etypes[edges->number];
+		const struct gw_node_type *end = &combine_meta(c, edges)->ntypes[out ? old->src : old->dst];
+		if (combine_meta(c, edges) != from || (out ? old->out_column : old->column) != i ||
 		    (out ? end->out_columns : end->columns) != columns)
 			return NULL;
 	}
@@ -280,7 +280,7 @@ static gw_status combine_offsets(struct combining *c, uint32_t ntype, bool out)
 	gw_status status = offsets ? GW_OK : GW_NO_MEMORY;
 	for (uint32_t i = 0; i < columns && status == GW_OK; i++) {
 		const struct combine_type *edges = &c->a->etypes[etypes[i]];
-		const struct gw_graph_meta *from = meta_of(c, edges);
+		const struct gw_graph_meta *from = combine_meta(c, edges);
 		const struct gw_edge_type *old = &from->etypes[edges->number];
 		const struct gw_node_type *end = &from->ntypes[out ? old->src : old->dst];
 		status = read_column(from, key, type->count, out ? old->out_column : old->column,
@@ -345,8 +345,9 @@ static gw_status combine_run(const struct combine_arguments *a)
 
 #define A struct combine_arguments
 static const struct gw_option combine_table[] = {
-	{"node-type", "TYPE=GRAPH", "a node type with its arrays; GRAPH is the JSON of a graph in one part, or its folder",
-	 0, GW_OPTION_CALL(combine_take_node_type)},
+	{"node-type", "TYPE=GRAPH",
+	 "a node type with its arrays; GRAPH is the JSON of a graph in one part, or its folder", 0,
+	 GW_OPTION_CALL(combine_take_node_type)},
 	{"edge-type", "SRC:REL:DST=GRAPH", "an edge type with its arrays; both of its ends are named by --node-type", 0,
 	 GW_OPTION_CALL(combine_take_edge_type)},
 	{"record", "KIND=FILE",

@@ -288,8 +288,8 @@ static const struct gw_option table[] = {
 	 GW_OPTION_FLAG(A, import.edge_ids)},
 	{"transpose", NULL, "store out-edges too", 6, GW_OPTION_FLAG(A, import.transpose)},
 	{.help = "Output:", .group = 7},
-	{"record", "KIND=FILE", "store this JSON beside the graph's, as NAME.KIND.json: tables or build (FORMAT.md)", 7,
-	 GW_OPTION_CALL(import_take_record)},
+	{"record", "KIND=FILE", "store this JSON in the graph's folder, as NAME.KIND.json: tables or build (FORMAT.md)",
+	 7, GW_OPTION_CALL(import_take_record)},
 	GW_OUTPUT_OPTIONS(A, import., "from metadata.json, else graph", 7),
 	{0},
 };

@@ -179,8 +179,9 @@ class Database:
               settled: Optional[Settled] = None) -> tuple[list[str], dict[str, str]]:
         """Writes the graph to files in the folder. Returns the arguments of `graphwire import`, and {file: what it
         holds} for errors. progress: a bar, as for partition_graph. settled: what settle() returned."""
+        settled = settled or self.settle()
         with self.showing(progress, self.tables, {name: one.table.foreign_keys for name, one in self.tables.items()}):
-            return self._write(Files(folder), settled or self.settle())
+            return self._write(Files(folder), settled)
 
     @contextlib.contextmanager
     def showing(self, progress: Optional[bool], nodes: Iterable[str], edges: Mapping[str, Any]) -> Iterator[None]:

@@ -21,10 +21,10 @@ from typing import Optional
 
 from graphwire._base import progress as _progress
 from graphwire._base.scratch import Scratch
-from graphwire._files import partition
 from graphwire._files.database import Database
 from graphwire._files.database_steps import Steps
 from graphwire._files.earlier_graph import Earlier, Unfit, found_in
+from graphwire._files.running import run
 from graphwire._files.work_folder import WorkFolder, remove_left
 
 _log = logging.getLogger("graphwire")
@@ -83,7 +83,7 @@ class Build:
             words, names = self._database.write(folder, self._progress, steps.settled)
             steps.note()
             words = ["import", *words, *steps.records(folder), *self._options, "--edge-ids", *self._last()]
-            partition.run(words, names, self._progress, prints=self._prints)
+            run(words, names, self._progress, prints=self._prints)
 
     def _in_steps(self, work: Path, held: tuple[int, ...]) -> None:
         steps, sources = Steps(self._database, self._options), list(found_in(work))

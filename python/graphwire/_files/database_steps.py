@@ -27,7 +27,6 @@ import numpy as np
 from graphwire._base.native import lib, text
 from graphwire._base.program import ProgramError
 from graphwire._base.scratch import Scratch
-from graphwire._files import partition
 from graphwire._files.columns import arrow
 from graphwire._files.database import Database
 from graphwire._files.descriptions import ForeignKey
@@ -36,6 +35,7 @@ from graphwire._files.graph_arrays import Canonical
 from graphwire._files.numbering import Numbering
 from graphwire._files.relational_columns import TIME, Columns
 from graphwire._files.row_digests import Inputs, of_json
+from graphwire._files.running import run
 from graphwire._files.table_files import Files
 
 _log = logging.getLogger("graphwire")
@@ -135,7 +135,7 @@ class Steps:
     def make(self, out: Path, words: Sequence[str], work: Path, earlier: Sequence[Earlier], progress: bool,
              held: tuple[int, ...], prints: bool) -> str:
         """Makes the graph. words: of `graphwire import`, without the types. work: a folder for pieces, next to `out`.
-        earlier: graphs from which types are taken over. held, prints: as for partition.run. Returns the line that says
+        earlier: graphs from which types are taken over. held, prints: as for run. Returns the line that says
         how much was taken over."""
         sources, made = list(earlier), list[Earlier]()
         while True:
@@ -227,7 +227,7 @@ class _Making:
             files.words += ["--time", TIME]
         out = self._work / f"piece-{secrets.token_hex(8)}"
         words = ["import", *files.words, *self._steps._options, "--record", f"build={record}", "--quiet"]
-        partition.run([*words, "--name", "piece", "--out", out], files.names, held=self._held)
+        run([*words, "--name", "piece", "--out", out], files.names, held=self._held)
         for path in folder.iterdir():
             path.unlink()
         self.made.append(Earlier(out))
@@ -301,7 +301,7 @@ class _Making:
                 for turned in (False, True)[:1 + key.reverse]:
                     words += ["--edge-type", f"{self._steps._etype(etype, turned)}={self._edges[etype].graph}"]
         try:
-            partition.run([*words, *self._steps.records(folder)], held=self._held, prints=prints)
+            run([*words, *self._steps.records(folder)], held=self._held, prints=prints)
         except ProgramError as error:
             graphs = {id(graph): graph for graph in (*self._nodes.values(), *self._edges.values())}
             damaged = next((graph for graph in graphs.values() if f"{graph.folder}/" in error.line), None)

@@ -90,7 +90,7 @@ class Earlier:
 
 
 def found_in(folder: Path) -> Iterator[Earlier]:
-    """The graphs in a folder. Others, which a build of another version left, are none."""
+    """The graphs in a folder that serve."""
     for one in sorted(folder.iterdir()):
         try:
             yield Earlier(one)

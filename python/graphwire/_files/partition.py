@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,77 +27,21 @@ from graphwire._base import checks
 from graphwire._base import progress as _progress
 from graphwire._base.escape import escaped, escaped_names, escaped_type
 from graphwire._base.keywords import keywords
-from graphwire._base.program import ProgramError, logged, program, without_options
-from graphwire._base.scratch import Scratch, descriptors
+from graphwire._base.program import ProgramError
+from graphwire._base.scratch import Scratch
 from graphwire._files import rows as _rows
 from graphwire._files.chunks import Chunked
 from graphwire._files.database import Database
+from graphwire._files.database_build import Build
 from graphwire._files.graph_arrays import Arrays
 from graphwire._files.graphs import arrays_of
 from graphwire._files.pyg_data import unplaced
+from graphwire._files.running import run
 from graphwire._files.tables import Tables
 
 _log = logging.getLogger("graphwire")
 _OF_FILES = (Tables, Chunked, Database)
 _CLASSES_MAX = 32  # GW_PLAN_NUMBERS_MAX of tools/partition/plan.h
-_PROGRESS = re.compile(r"(.+?) \d[^(]* of [^(]*\((\d+) %\)[^,]*, .*/s$")  # as core/system/progress.c writes it
-
-
-def _in_arguments(line: str, names: Mapping[str, str]) -> str:
-    """Translates an error line of the program to the caller's terms: arguments instead of options, and the caller's
-    data instead of temporary files. names: {file: what it holds}."""
-    for path in sorted(names, key=len, reverse=True):
-        line = line.replace(path, names[path])
-    line = re.sub(r'feature "[^"]*": (?=(node|edge) feature )', "", line)  # the option names the feature again
-    line = re.sub(r"--(node-feature|node-mask|edge-feature|edges|num-nodes|name|weight|time): ", "", line)
-    return without_options(line.replace("--edge-feature", "edge_features"))
-
-
-class _Report:
-    """What the program writes to stderr: its progress moves the bar, other lines are logged."""
-
-    def __init__(self, bar: _progress.Bar, names: Mapping[str, str]):
-        self._bar, self._names = bar, names
-        self.last = ""
-
-    def take(self, line: str) -> None:
-        """Takes one line. The last one is the error, if the program fails, and is not logged before the next one."""
-        self.log()
-        moved = _PROGRESS.match(line)
-        if moved:
-            self._bar.to(int(moved.group(2)))
-            self._bar.say(moved.group(1))
-        self.last = "" if moved else line
-
-    def log(self) -> None:
-        if self.last:
-            level, text = logged(self.last)
-            _log.log(level, "%s", _in_arguments(text, self._names))
-
-
-def run(words: Sequence[Any], names: Mapping[str, str] | None = None, progress: bool = False,
-        held: tuple[int, ...] = (), prints: bool = False) -> None:
-    """Runs the program. names: {file: what it holds}, for messages. progress: show a bar. held: descriptors that the
-    program inherits. prints: its standard output is this process's. Raises RuntimeError with the program's last
-    line."""
-    with _progress.Bar(str(words[0]), progress, total=100, unit="%") as bar:
-        report = _Report(bar, names or {})
-        with descriptors() as kept, subprocess.Popen(
-                [program(), *map(str, words)], stderr=subprocess.PIPE, stdout=None if prints else subprocess.DEVNULL,
-                text=True, errors="surrogateescape", pass_fds=(*kept, *held)) as process:
-            try:
-                assert process.stderr is not None
-                for line in process.stderr:
-                    if line.strip():
-                        report.take(line.strip())
-            except BaseException:  # a signal's exception ends the program too
-                process.kill()
-                raise
-        if process.returncode:
-            raise ProgramError(_in_arguments(report.last, names or {}) if report.last else
-                               f"graphwire {words[0]} ended with {process.returncode}", report.last,
-                               process.returncode)
-        report.log()
 
 
 def _paths(words: Sequence[Any]) -> list[str]:
@@ -254,8 +197,6 @@ def _classes(given: Any, arrays: Arrays | None) -> dict[str, np.ndarray]:
 
 def _build_whole(database: Database, out: Path, name: str, flags: Sequence[str], resume: bool, progress: bool) -> None:
     """Builds the graph of a database in one part, or as much of it as has changed."""
-    from graphwire._files.database_build import Build  # which runs the program by this module
-
     build = Build(database, out, name, flags, rebuild=True, resume=resume, progress=progress)
     build.run()
     if build.said:
@@ -326,7 +267,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     whole: for the result of from_database: a folder that keeps the graph in one part. The next call with this folder
         takes over what depends on no changed table, and the result has the same bytes as without. It excludes weight,
         time, reverse and undirected. None: the graph in one part is not kept.
-    resume: with `whole`: if the call is interrupted, steps that are complete stay in a folder beside it, and the next
+    resume: with `whole`: if the call is interrupted, steps that are complete stay in a folder next to it, and the next
         call with resume=True goes on from them.
 
     What the program reports besides goes to logging.getLogger("graphwire"): its log as warnings, and the steps and the
@@ -353,7 +294,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     shown = _progress.wanted(progress)
     resume = checks.flag("resume", resume)
     if whole is None and resume:
-        raise ValueError("resume: pass whole=, beside which complete steps are kept")
+        raise ValueError("resume: pass whole=, next to which complete steps are kept")
     if whole is not None and not isinstance(graph, Database):
         raise TypeError("whole: for the result of from_database")
     made_at_once = [word for word in ("reverse", "undirected") if given_flags[word]] + \

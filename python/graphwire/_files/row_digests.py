@@ -2,8 +2,8 @@
 
     Inputs(table, columns) ─▶ digest ─▶ the rows are read ─▶ check(): the files are still the same
 
-A time of change proves nothing, so files are read. The names of files do not count, but for the columns that folders
-such as "day=3" are, and the order of the files does.
+A time of change proves nothing, so files are read. The names of files do not count, except those of folders that are
+columns, such as "day=3", and the order of the files does.
 
 Errors: OSError; ValueError for a file that changes meanwhile.
 """

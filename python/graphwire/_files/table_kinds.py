@@ -317,6 +317,7 @@ class _Csv(_Files):
         self._may_miss: set[str] = set()  # columns of ids
         self._odd: dict[str, str] = {}
         self._valued: set[str] = set()  # columns of values that have some
+        self._count: Optional[int] = None  # of rows, after a pass over them
         super().__init__(what, paths, folders)
         places = list(texts[0].texts)
         if len(places) == 2 and max(places) < len(self.names):
@@ -374,7 +375,9 @@ class _Csv(_Files):
         kinds_of_values = [pa.int64(), pa.float64(), pa.bool_(), pa.timestamp("us")]
         possible = {name: kinds_of_values for name in self._in_files(columns) if name not in ids}
         faults: dict[str, str] = {}
+        count = 0
         for where, batch in self._batches(dict.fromkeys(possible, pa.string())) if possible else ():
+            count += batch.num_rows
             for name, kinds in possible.items():
                 values = batch.column(name)
                 possible[name] = [kind for kind in kinds if _casts(values, kind)]
@@ -386,6 +389,7 @@ class _Csv(_Files):
                         self._odd[name] = f"{where(row)}: column {name} is {values[row].as_py()!r}"
                 if name not in faults and pa.float64() in possible[name]:
                     faults.update(text_faults(batch.column(name), pa.int64() in possible[name], name, where))
+        self._count = count if possible else None
         for name, fault in faults.items():
             if possible[name] and possible[name][0] == pa.float64():
                 raise ValueError(fault)
@@ -393,6 +397,9 @@ class _Csv(_Files):
         types.update({name: pa.string() if kind == "text" else pa.int64() for name, kind in found.items()})
         types.update(self.folders.types)
         return {name: types[name] for name in columns}
+
+    def count(self) -> Optional[int]:
+        return self._count
 
     def has_values(self, name: str) -> bool:
         return name in self._valued or name in self._uses or name in self.folders.types

@@ -1,4 +1,4 @@
-"""A folder for the pieces of a build, beside its result, that stays if the build is interrupted.
+"""A folder for the pieces of a build, next to its result. It stays if the build is interrupted.
 
     WorkFolder(out) ─▶ locked: no other build of `out` uses it ─▶ waits for programs of an interrupted build
     ─▶ pieces ─▶ remove(), when the result is complete
