@@ -123,7 +123,9 @@ class Columns:
 
     def has_type(self, column: str) -> bool:
         """False for a column without values, which may be of any type."""
-        return not arrow().types.is_null(self.types[column]) and self._rows.has_values(column)
+        types, kind = arrow().types, self.types[column]
+        kind = kind.value_type if types.is_dictionary(kind) else kind  # of nulls: empty categories of pandas
+        return not types.is_null(kind) and self._rows.has_values(column)
 
     def make_like(self, column: str, other: Columns, like: str) -> None:
         """Reads a column of a key, whose type is a guess, as the kind of the column `like` of another table. Raises
