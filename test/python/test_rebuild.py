@@ -233,7 +233,8 @@ def test_types_of_several_graphs(transpose, tmp_path):
         status, line = combined(*types, *words, "--out", tmp_path / "wrong")
         assert status in (1, 2) and re.search(said, line) and not (tmp_path / "wrong").exists(), line
     assert combined(*types[2:], "--out", tmp_path / "wrong")[1].endswith("no --node-type v\n")
-    assert combined("--node-type", f"u={tmp_path}/a", "--out", tmp_path / "wrong")[0] == 2
+    assert combined("--out", tmp_path / "wrong")[0] == 2
+    assert combined("--node-type", f"u={tmp_path}/a", "--out", tmp_path / "nodes")[0] == 0
 
 
 def test_progress(tmp_path):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from datetime import datetime
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.csv
@@ -22,7 +23,16 @@ def write_table(rows, path):
 
 
 def _new_key(kind, draw):
-    return f"new{draw.randrange(10**9)}" if pa.types.is_string(kind) else 10**12 + draw.randrange(10**9)
+    types, number = pa.types, draw.randrange(10**9)
+    if types.is_boolean(kind):
+        return bool(number % 2)
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return datetime(2030, 1, 1 + number % 28)
+    if types.is_decimal(kind):
+        return Decimal(10**9 + number)
+    if types.is_floating(kind):
+        return float(10**6 + number % 10**6)
+    return min(10**12 + number, 2**(kind.bit_width - 1) - 1) if types.is_integer(kind) else f"new{number}"
 
 
 def _with_rows(arrow, rows):

@@ -370,7 +370,7 @@ static const char combine_doc[] =
 static gw_status combine_check(void *input)
 {
 	const struct combine_arguments *a = input;
-	if (!a->num_ntypes || !a->num_etypes)
+	if (!a->num_ntypes)
 		return gw_fail(GW_INVALID, "name types with --node-type and --edge-type");
 	return a->name ? gw_name_check("graph", a->name) : GW_OK;
 }
