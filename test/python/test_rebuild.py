@@ -290,8 +290,8 @@ def paths_below(folder):
 
 @pytest.mark.parametrize("seed", range(KILLS))
 def test_a_killed_build_goes_on(seed, tmp_path):
-    """Killed once or twice, when so many files have been seen, with its programs or alone, it goes on from the steps that
-    are done. The graph appears complete or not at all."""
+    """Killed once or twice, when so many files have been seen, with its programs or alone, it goes on from the steps
+    that are done. The graph appears complete or not at all."""
     draw, out = random.Random(f"kill {seed}"), tmp_path / "out/graph"
     shop(tmp_path)
     out.parent.mkdir()

@@ -137,14 +137,14 @@ class Steps:
     def make(self, out: Path, words: Sequence[str], work: Path, earlier: Sequence[Earlier], progress: bool,
              held: tuple[int, ...], prints: bool) -> str:
         """Makes the graph. words: of `graphwire import`, without the types. work: a folder for pieces, next to `out`.
-        earlier: graphs from which types are taken over. held, prints: as for run. Returns the line that says
-        how much was taken over."""
+        earlier: graphs from which types are taken over. held: descriptors that the program inherits; empty: the pieces
+        are of no use to another build. prints: as for run(). Returns the line that says how much was taken over."""
         sources, made = list(earlier), list[Earlier]()
         while True:
             making = _Making(self, self._database, work, [*sources, *made], held)
             try:
                 with Scratch(out.absolute().parent, f".{out.name}") as folder:
-                    making.pieces(folder, progress)
+                    making.pieces(folder, progress, not held)
                     making.combine(folder, words, prints)
                 self._database.tell_lost()
                 return making.said([*made, *making.made])
@@ -162,6 +162,18 @@ class _Damaged(Exception):
     def __init__(self, graph: Earlier, text: str):
         super().__init__(text)
         self.graph = graph
+
+
+class _Piece:
+    """Types of a graph that is made. nodes, edges: those that it is made for. counted, timed: the node types that
+    `files` have, and those with times."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.files = folder, Files(folder)
+        self.nodes: list[str] = []
+        self.edges: list[Canonical] = []
+        self.counted: set[str] = set()
+        self.timed: set[str] = set()
 
 
 class _Making:
@@ -190,18 +202,24 @@ class _Making:
             if found and found["key"] == key and etype not in self._edges:
                 self._edges[etype], self._known["edges"][one] = source, found
 
-    def pieces(self, folder: Path, progress: bool) -> None:
-        """Builds what no source has. folder: for the files that the program reads."""
+    def pieces(self, folder: Path, progress: bool, at_once: bool) -> None:
+        """Builds what no source has. folder: for the files that the program reads. at_once: in one piece, which is
+        faster; else each table's nodes, and each table's edges, are a piece that an interrupted build keeps."""
         tables = self._database.tables
         nodes = [name for name in tables if name not in self._nodes]
         edges = {name: [key for key in one.table.foreign_keys if (name, key.relation, key.table) not in self._edges]
                  for name, one in tables.items()}
         with self._database.showing(progress, nodes, edges):
+            piece = _Piece(folder)
             for name in nodes:
-                self._make_nodes(folder, name)
+                self._add_nodes(piece, name)
+                piece = piece if at_once else self._made(piece)
             for name, keys in edges.items():
                 if keys:
-                    self._make_edges(folder, name, keys)
+                    self._add_edges(piece, name, keys)
+                    piece = piece if at_once else self._made(piece)
+            if piece.counted:
+                self._made(piece)
         counts = {name: self._rows(name) for name in tables}
         self._database.note(counts, {name: [
             {word: value for word, value in self._known["edges"][self._steps._etype(
@@ -219,42 +237,39 @@ class _Making:
     def _rows(self, name: str) -> int:
         return self._known["nodes"][self._steps._names[name]]["rows"]
 
-    def _piece(self, files: Files, folder: Path, nodes: Sequence[str], edges: Sequence[Canonical],
-               timed: bool) -> None:
-        """Makes a graph of these types, and removes the files. timed: nodes have times; those of edges sort lists in
-        any case."""
-        record = folder / "record.json"
-        record.write_text(self._steps.record(nodes, edges), "utf-8")
-        if timed:
+    def _made(self, piece: _Piece) -> _Piece:
+        """Makes the graph of a piece, and removes its files. Returns the next piece, which is empty."""
+        files, record = piece.files, piece.folder / "record.json"
+        record.write_text(self._steps.record(piece.nodes, piece.edges), "utf-8")
+        if not piece.edges:  # a graph has an edge type
+            path, stored = files.path(".npy"), self._steps._names[piece.nodes[0]]
+            np.save(path, np.empty((0, 2), np.int64))
+            files.words += ["--edges", f"{stored}:{_ALONE}:{stored}={path}"]
+        if piece.timed:  # edges with times of their own are sorted by them in any case
             files.words += ["--time", TIME]
         out = self._work / f"piece-{secrets.token_hex(8)}"
         words = ["import", *files.words, *self._steps._options, "--record", f"build={record}", "--quiet"]
         run([*words, "--name", "piece", "--out", out], files.names, held=self._held)
-        for path in folder.iterdir():
+        for path in piece.folder.iterdir():
             path.unlink()
         self.made.append(Earlier(out))
         self._take(self.made[-1])
+        return _Piece(piece.folder)
 
-    def _make_nodes(self, folder: Path, name: str) -> None:
+    def _add_nodes(self, piece: _Piece, name: str) -> None:
         columns, stored = self._steps._columns[name], self._steps._names[name]
         columns.settle_features(self._steps.settled.unit, self._steps.settled.timed)
-        files = Files(folder)
         numbering = Numbering() if self._database.tables[name].table.key else None
-        files.words += ["--node-type", stored]
-        rows, self._times[name] = self._database.write_nodes(files, name, columns, numbering)
+        piece.files.words += ["--node-type", stored]
+        rows, self._times[name] = self._database.write_nodes(piece.files, name, columns, numbering)
         if numbering is not None:
-            self._database.write_keys(files, name, numbering)
+            self._database.write_keys(piece.files, name, numbering)
             self._numberings[name] = numbering
         self._known["nodes"][stored] = {"key": self._steps.nodes[name], "rows": rows}
-        self._alone(files, stored)
-        self._piece(files, folder, [name], [], TIME in self._times[name])
-
-    @staticmethod
-    def _alone(files: Files, stored: str) -> None:
-        """Adds an edge type without edges: a graph has one."""
-        path = files.path(".npy")
-        np.save(path, np.empty((0, 2), np.int64))
-        files.words += ["--edges", f"{stored}:{_ALONE}:{stored}={path}"]
+        piece.nodes.append(name)
+        piece.counted.add(name)
+        if TIME in self._times[name]:
+            piece.timed.add(name)
 
     def _checked(self, name: str, read: Any) -> Any:
         """What read() returns of the graph that has a table's rows."""
@@ -264,33 +279,37 @@ class _Making:
         except Unfit as error:
             raise _Damaged(graph, str(error)) from None
 
-    def _ends(self, name: str) -> None:
-        """Has the keys and times of a table's rows in memory."""
-        stored, one = self._steps._names[name], self._database.tables[name]
+    def _load_times(self, name: str) -> None:
+        """Has the times of a table's rows in memory."""
         if name not in self._times:
             self._times[name] = {feature: self._checked(name, lambda graph, feature=feature: graph.times(
-                stored, feature)) for feature in one.time_columns}
-        if name not in self._numberings and one.table.key:
-            self._numberings[name] = self._checked(name, lambda graph: graph.numbering(stored))
+                self._steps._names[name], feature)) for feature in self._database.tables[name].time_columns}
 
-    def _make_edges(self, folder: Path, name: str, keys: Sequence[ForeignKey]) -> None:
-        self._ends(name)
-        for key in keys:
-            self._ends(key.table)
-        files = Files(folder)
+    def _load_keys(self, name: str) -> None:
+        """Has the keys of a table's rows in memory."""
+        if name not in self._numberings:
+            self._numberings[name] = self._checked(name, lambda graph: graph.numbering(self._steps._names[name]))
+
+    def _add_edges(self, piece: _Piece, name: str, keys: Sequence[ForeignKey]) -> None:
+        files = piece.files
         for table in dict.fromkeys([name, *(key.table for key in keys)]):
-            stored = self._steps._names[table]
-            files.words += ["--node-type", stored, "--num-nodes", f"{stored}={self._rows(table)}"]
+            self._load_times(table)
+            if table not in piece.counted:
+                stored = self._steps._names[table]
+                files.words += ["--node-type", stored, "--num-nodes", f"{stored}={self._rows(table)}"]
+                piece.counted.add(table)
+        for key in keys:
+            self._load_keys(key.table)
         edges = list(self._database.write_edges(files, name, keys, self._steps._columns, self._numberings, self._times))
-        sources = dict.fromkeys(one.key.table for one in edges if one.key.reverse and not one.timed
-                                and TIME in self._times[one.key.table])  # the reverse edges have these times
-        for table in sources:
-            path = files.path(".npy")
-            np.save(path, self._times[table][TIME])
-            files.add("--node-feature", (table, TIME), path, f"node feature {TIME} of {table}")
         for one in edges:
+            table = one.key.table
+            if one.key.reverse and not one.timed and TIME in self._times[table] and table not in piece.timed:
+                path = files.path(".npy")  # the reverse edges have the times of their sources
+                np.save(path, self._times[table][TIME])
+                files.add("--node-feature", (table, TIME), path, f"node feature {TIME} of {table}")
+                piece.timed.add(table)
+            piece.edges.append(one.etype)
             self._known["edges"][self._steps._etype(one.etype)] = {"key": self._steps.edges[one.etype], **one.record()}
-        self._piece(files, folder, [], [one.etype for one in edges], bool(sources))
 
     def combine(self, folder: Path, options: Sequence[str], prints: bool) -> None:
         """Combines the types of the sources in one graph, with its records, which `folder` receives first."""
