@@ -237,6 +237,20 @@ def test_types_of_several_graphs(transpose, tmp_path):
     assert combined("--node-type", f"u={tmp_path}/a", "--out", tmp_path / "nodes")[0] == 0
 
 
+def test_keys_that_another_table_reads_as_times(tmp_path):
+    """Texts of CSV are keys as they are, or times if a column that refers to them has times: both tables change."""
+    (tmp_path / "days.csv").write_text("day\n2024-01-31T00:00:00Z\n2024-02-01T00:00:00\n")
+    (tmp_path / "db.json").write_text(json.dumps({"format": "graphwire-tables-1", "tables": {
+        "days": {"source": "days.csv", "key": "day"},
+        "rows": {"source": "rows.parquet", "foreign_keys": {"day": "days"}}}}))
+    columns = [pa.array([19753], pa.date32()), ["2024-01-31T00:00:00Z"], pa.array([1], pa.date32())]
+    for number, day in enumerate(columns):
+        pa.parquet.write_table(pa.table({"day": day}), tmp_path / "rows.parquet")
+        assert build(tmp_path, tmp_path / "g", "--rebuild", "--quiet") == 0
+        assert build(tmp_path, tmp_path / f"full{number}", "--name", "graph", "--quiet") == 0
+        assert bytes_of(tmp_path / "g") == bytes_of(tmp_path / f"full{number}")
+
+
 def test_progress(tmp_path):
     """A line with the rate and the remaining time on a terminal, and nothing in a pipe."""
     pytest.importorskip("tqdm")
