@@ -26,6 +26,8 @@
 
 #define BUFFER_BYTES (4u << 20)
 #define KEY_MAX      (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16)
+#define TEXTS_MAX    4u
+#define ID_DIGITS    16
 
 struct gw_writer {
 	struct gw_staging *staging;
@@ -33,6 +35,10 @@ struct gw_writer {
 	pthread_mutex_t lock;       /* over meta's arrays and staging */
 	atomic_uint open_streams;
 	atomic_bool failed;
+	struct {
+		char *end, *text;
+	} texts[TEXTS_MAX]; /* [num_texts] */
+	uint32_t num_texts;
 };
 
 struct gw_array_stream {
@@ -84,6 +90,10 @@ gw_status gw_writer_open(const char *folder, const struct gw_graph_meta *schema,
 
 static void writer_destroy(struct gw_writer *writer)
 {
+	for (uint32_t i = 0; i < writer->num_texts; i++) {
+		gw_free(writer->texts[i].end);
+		gw_free(writer->texts[i].text);
+	}
 	gw_meta_destroy(writer->meta);
 	pthread_mutex_destroy(&writer->lock);
 	gw_free(writer);
@@ -244,6 +254,14 @@ gw_status gw_writer_append(struct gw_array_stream *stream, const void *data, siz
 	return stream->status;
 }
 
+/* "x.npy" -> "x.xxh", in place. */
+static char *digests_name(char *path)
+{
+	if (path)
+		memcpy(path + strlen(path) - 4, ".xxh", sizeof(".xxh"));
+	return path;
+}
+
 static gw_status write_digests(struct gw_array_stream *stream)
 {
 	const uint64_t *digests;
@@ -253,10 +271,9 @@ static gw_status write_digests(struct gw_array_stream *stream)
 		return status;
 	size_t bytes = (size_t)count * sizeof(*digests);
 	stream->array.digest = gw_digest(digests, bytes);
-	char *path = gw_strdup(stream->path);
+	char *path = digests_name(gw_strdup(stream->path));
 	if (!path)
 		return GW_NO_MEMORY;
-	memcpy(path + strlen(path) - 4, ".xxh", sizeof(".xxh"));
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
 		status = gw_fail_errno(GW_IO, errno, "%s: cannot create", path);
@@ -319,6 +336,130 @@ gw_status gw_writer_array(struct gw_writer *writer, uint32_t part, const char *k
 	return status;
 }
 
+/* Whether the file of an array has the bytes that a stream writes for it. */
+static bool is_as_written(const struct gw_npy_file *file, const struct gw_array_meta *array)
+{
+	uint8_t header[GW_NPY_HEADER_BYTES];
+	return gw_npy_format(array->dtype, array->ndim, array->shape, header) == GW_OK &&
+	       file->mapping_bytes == sizeof(header) + file->npy.data_bytes &&
+	       memcmp(file->mapping, header, sizeof(header)) == 0;
+}
+
+/* Whether the file has exactly these bytes. */
+static bool file_has(const char *path, const void *bytes, size_t count)
+{
+	uint8_t *found = gw_malloc(count + 1);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	size_t got = 0;
+	ssize_t done = found && fd >= 0 ? 1 : -1;
+	while (done > 0 && got <= count) {
+		done = read(fd, found + got, count + 1 - got);
+		got += done > 0 ? (size_t)done : 0;
+	}
+	bool same = done == 0 && got == count && memcmp(found, bytes, count) == 0;
+	if (fd >= 0)
+		close(fd);
+	gw_free(found);
+	return same;
+}
+
+/* Links both files of an array, `from`.npy and .xxh. *linked: false if that is not possible, and neither exists. */
+static gw_status link_files(const char *from, const char *to, const uint64_t *digests, size_t bytes, bool *linked)
+{
+	char *from_digests = digests_name(gw_strdup(from)), *to_digests = digests_name(gw_strdup(to));
+	gw_status status = from_digests && to_digests ? GW_OK : GW_NO_MEMORY;
+	*linked = status == GW_OK && file_has(from_digests, digests, bytes) &&
+		  linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW) == 0;
+	if (*linked && linkat(AT_FDCWD, from_digests, AT_FDCWD, to_digests, AT_SYMLINK_FOLLOW) != 0) {
+		*linked = false;
+		if (unlink(to) != 0)
+			status = gw_fail_errno(GW_IO, errno, "%s: cannot remove", to);
+	}
+	gw_free(from_digests);
+	gw_free(to_digests);
+	return status;
+}
+
+/* Adds the array by links to its files. */
+static gw_status take_links(struct gw_writer *writer, uint32_t part, const struct gw_array_meta *array,
+			    const char *path, const uint64_t *digests, size_t bytes, bool *linked)
+{
+	struct gw_array_meta made = *array;
+	pthread_mutex_lock(&writer->lock);
+	gw_writer_set_minor(writer, gw_meta_minor_of(writer->meta, array->key, array->ndim));
+	gw_status status = gw_meta_check_array(writer->meta, part, &made);
+	pthread_mutex_unlock(&writer->lock);
+	if (status == GW_OK)
+		status = make_folder(writer, part, array->key);
+	made.file = gw_format("part%u/%s.npy", part, array->key);
+	char *to = gw_format("%s/part%u/%s.npy", gw_staging_path(writer->staging), part, array->key);
+	if (status == GW_OK)
+		status = made.file && to ? link_files(path, to, digests, bytes, linked) : GW_NO_MEMORY;
+	if (status == GW_OK && *linked) {
+		pthread_mutex_lock(&writer->lock);
+		status = gw_meta_add_array(writer->meta, part, &made);
+		pthread_mutex_unlock(&writer->lock);
+	}
+	gw_free(made.file);
+	gw_free(to);
+	return status;
+}
+
+static gw_status writer_take_file(struct gw_writer *writer, uint32_t part, const struct gw_array_meta *array,
+				  const char *path, const struct gw_npy_file *file)
+{
+	struct gw_digester *digester;
+	const uint64_t *digests;
+	uint64_t count;
+	bool linked = false;
+	gw_status status = gw_digester_create(&digester);
+	if (status != GW_OK)
+		return status;
+	status = gw_digester_add(digester, file->data, file->npy.data_bytes);
+	if (status == GW_OK)
+		status = gw_digester_finish(digester, &digests, &count);
+	if (status == GW_OK && gw_digest(digests, count * sizeof(*digests)) != array->digest)
+		status = gw_fail(GW_DIGEST, "%s: another digest than in the graph's JSON: damaged", path);
+	if (status == GW_OK && is_as_written(file, array))
+		status = take_links(writer, part, array, path, digests, count * sizeof(*digests), &linked);
+	gw_digester_destroy(digester);
+	return status != GW_OK || linked
+		       ? status
+		       : gw_writer_array(writer, part, array->key, array->dtype, array->ndim, array->shape, file->data);
+}
+
+gw_status gw_writer_take(struct gw_writer *writer, uint32_t part, const char *key, const struct gw_graph_meta *from)
+{
+	const struct gw_array_meta *array = gw_meta_array(from, part, key);
+	struct gw_npy_file file = {0};
+	if (!array)
+		return writer_mark(writer, gw_fail(GW_NOT_FOUND, "part %u: %s: not in %s", part, key, from->folder));
+	char *path = gw_format("%s/%s", from->folder, array->file);
+	gw_status status = path ? gw_npy_open(path, &file) : GW_NO_MEMORY;
+	if (status == GW_OK && file.npy.data_bytes != gw_array_meta_bytes(array))
+		status = gw_fail(GW_FORMAT, "%s: another shape than in the graph's JSON: damaged", path);
+	if (status == GW_OK)
+		status = writer_take_file(writer, part, array, path, &file);
+	gw_npy_close(&file);
+	gw_free(path);
+	return writer_mark(writer, status);
+}
+
+gw_status gw_writer_text(struct gw_writer *writer, const char *end, const char *text)
+{
+	if (writer->num_texts == TEXTS_MAX)
+		return writer_mark(writer, gw_fail(GW_LIMIT, "more than %u texts in the graph's folder", TEXTS_MAX));
+	char *kept_end = gw_strdup(end), *kept = gw_strdup(text);
+	if (!kept_end || !kept) {
+		gw_free(kept_end);
+		gw_free(kept);
+		return writer_mark(writer, GW_NO_MEMORY);
+	}
+	writer->texts[writer->num_texts].end = kept_end;
+	writer->texts[writer->num_texts++].text = kept;
+	return GW_OK;
+}
+
 const struct gw_graph_meta *gw_writer_meta(const struct gw_writer *writer)
 {
 	return writer->meta;
@@ -348,6 +489,14 @@ gw_status gw_writer_set_unit(struct gw_writer *writer, const char *key, enum gw_
 	return gw_meta_set_unit(writer->meta, key, unit);
 }
 
+static gw_status writer_write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return gw_fail_errno(GW_IO, errno, "%s: cannot create", path);
+	return close_checked(fd, path, write_all(fd, path, text, strlen(text)));
+}
+
 /* Reads it back, so that a committed graph can be opened. */
 static gw_status write_json(struct gw_writer *writer)
 {
@@ -359,18 +508,28 @@ static gw_status write_json(struct gw_writer *writer)
 	path = gw_format("%s/%s.json", gw_staging_path(writer->staging), writer->meta->graph_name);
 	status = path ? gw_meta_parse(text, strlen(text), path, &again) : GW_NO_MEMORY;
 	gw_meta_destroy(again);
-	int fd = -1;
-	if (status == GW_OK) {
-		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd < 0)
-			status = gw_fail_errno(GW_IO, errno, "%s: cannot create", path);
-	}
-	if (fd >= 0) {
-		status = write_all(fd, path, text, strlen(text));
-		status = close_checked(fd, path, status);
-	}
+	if (status == GW_OK)
+		status = writer_write_file(path, text);
 	gw_free(path);
 	gw_free(text);
+	return status;
+}
+
+static gw_status write_texts(struct gw_writer *writer)
+{
+	static const char zeros[ID_DIGITS + 1] = "0000000000000000";
+	char id[ID_DIGITS + 1];
+	gw_status status = GW_OK;
+	snprintf(id, sizeof(id), "%016" PRIx64, writer->meta->graph_id);
+	for (uint32_t i = 0; i < writer->num_texts && status == GW_OK; i++) {
+		char *at = strstr(writer->texts[i].text, zeros);
+		if (at)
+			memcpy(at, id, ID_DIGITS);
+		char *path = gw_format("%s/%s%s", gw_staging_path(writer->staging), writer->meta->graph_name,
+				       writer->texts[i].end);
+		status = path ? writer_write_file(path, writer->texts[i].text) : GW_NO_MEMORY;
+		gw_free(path);
+	}
 	return status;
 }
 
@@ -391,6 +550,8 @@ gw_status gw_writer_commit(struct gw_writer *writer, uint64_t *graph_id)
 		status = gw_meta_digest(writer->meta, &writer->meta->graph_id);
 	if (status == GW_OK)
 		status = write_json(writer);
+	if (status == GW_OK)
+		status = write_texts(writer);
 	if (status != GW_OK) {
 		gw_writer_abort(writer);
 		return status;

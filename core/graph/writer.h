@@ -68,6 +68,15 @@ gw_status gw_writer_edge_origins(struct gw_writer *writer, uint32_t part, const 
 gw_status gw_writer_strings(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *offsets,
 			    uint64_t count, const char *bytes);
 
+/* Takes an array of another graph on disk, whose bytes are as this writer would write them: by a hard link if the file
+ * system allows it, else by a copy. Both graphs then share the file, which no program of Graphwire changes.
+ * GW_NOT_FOUND: the graph has no such array; GW_DIGEST or GW_FORMAT: the file is damaged. */
+gw_status gw_writer_take(struct gw_writer *writer, uint32_t part, const char *key, const struct gw_graph_meta *from);
+
+/* Adds a text file, <graph_name><end>, which appears with the graph. The commit puts the graph's id in place of the
+ * first sixteen zeros. Copies both. GW_LIMIT, GW_NO_MEMORY. */
+gw_status gw_writer_text(struct gw_writer *writer, const char *end, const char *text);
+
 /* The schema, with the arrays written so far. No stream may be open. */
 const struct gw_graph_meta *gw_writer_meta(const struct gw_writer *writer);
 

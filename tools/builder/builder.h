@@ -61,6 +61,8 @@ struct gw_builder_options {
 	 */
 	const char *const *times;
 	uint32_t num_times;
+	const char *const *records; /* [num_records] checked words of core/graph/records.h; borrowed */
+	uint32_t num_records;
 };
 
 struct gw_builder_stats {

@@ -12,6 +12,7 @@
 
 #include "core/errors/units.h"
 #include "core/graph/id_index.h"
+#include "core/graph/records.h"
 #include "core/graph/times.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
@@ -287,6 +288,8 @@ gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const
 		status = gw_id_index_write(w.writer, w.threads, 0);
 	if (status == GW_OK && has_times)
 		status = gw_times_write(w.writer, w.times.index, w.times.num_index, w.threads, &w.stats.bytes);
+	if (status == GW_OK)
+		status = gw_records_add(w.writer, options->records, options->num_records);
 	w.stats.runs = w.stats.runs > w.meta->num_etypes ? w.stats.runs : 0;
 	w.stats.file_bytes = builder->spill.file_bytes;
 	w.stats.times_bytes = gw_times_bytes(gw_writer_meta(w.writer));
