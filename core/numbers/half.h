@@ -1,8 +1,8 @@
 /* Converts float16 and bfloat16 to float32 and back, in integers, so that every machine has the same results. Hardware
  * instructions would gain nothing, because loads and stores take longer than these conversions. Rounds to nearest, ties
  * to even. NaN stays NaN; values that are too large become infinite. */
-#ifndef GW_ROWS_HALF_H
-#define GW_ROWS_HALF_H
+#ifndef GW_NUMBERS_HALF_H
+#define GW_NUMBERS_HALF_H
 
 #include <stdint.h>
 #include <string.h>
