@@ -16,8 +16,7 @@
 #include "core/numbers/half.h"
 #include "core/numbers/vectors.h"
 
-#define BLOCK    256u /* numbers between two steps: they stay in the first cache */
-#define ROW_HEAD 8u   /* bytes of an int8_row's scale and offset */
+#define BLOCK 256u /* numbers between two steps: they stay in the first cache */
 
 static const struct gw_convert_loops *loops(void)
 {
@@ -49,7 +48,7 @@ bool gw_convert_is_possible(gw_dtype from, gw_dtype to)
 
 uint64_t gw_int8_row_bytes(uint64_t numbers)
 {
-	return ROW_HEAD + (numbers + 3) / 4 * 4;
+	return GW_INT8_ROW_HEAD + (numbers + 3) / 4 * 4;
 }
 
 static uint64_t row_bytes(gw_dtype dtype, uint64_t numbers)
@@ -109,12 +108,12 @@ static void unpack_row(const struct gw_conversion *c, const struct gw_convert_lo
 	const uint64_t out = gw_dtype_bytes(c->to);
 	memcpy(head, from, sizeof(head));
 	if (!c->final) {
-		use->int8_to_float((const int8_t *)from + ROW_HEAD, to, c->numbers, head[0], head[1]);
+		use->int8_to_float((const int8_t *)from + GW_INT8_ROW_HEAD, to, c->numbers, head[0], head[1]);
 		return;
 	}
 	for (uint64_t at = 0; at < c->numbers; at += BLOCK) {
 		uint64_t count = c->numbers - at < BLOCK ? c->numbers - at : BLOCK;
-		use->int8_to_float((const int8_t *)from + ROW_HEAD + at, block, count, head[0], head[1]);
+		use->int8_to_float((const int8_t *)from + GW_INT8_ROW_HEAD + at, block, count, head[0], head[1]);
 		c->final(block, to + at * out, count);
 	}
 }
@@ -229,7 +228,7 @@ static inline __attribute__((always_inline)) void pack_row(gw_dtype dtype, const
 		high = value > high ? value : high;
 	}
 	struct packing p = {0, (float)low, 0};
-	int8_t *numbers = (int8_t *)to + ROW_HEAD;
+	int8_t *numbers = (int8_t *)to + GW_INT8_ROW_HEAD;
 	if (low < high) {
 		double scale = (high - low) / 255;
 		p = (struct packing){(float)scale, (float)(low + 128 * scale), 0};
@@ -241,7 +240,7 @@ static inline __attribute__((always_inline)) void pack_row(gw_dtype dtype, const
 	}
 	memcpy(to, &p.scale, sizeof(p.scale));
 	memcpy(to + sizeof(p.scale), &p.offset, sizeof(p.offset));
-	memset(numbers + n, 0, gw_int8_row_bytes(n) - ROW_HEAD - n);
+	memset(numbers + n, 0, gw_int8_row_bytes(n) - GW_INT8_ROW_HEAD - n);
 }
 
 static void pack_rows(const struct gw_conversion *c, const uint8_t *from, uint8_t *to, uint64_t rows)

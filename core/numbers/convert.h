@@ -40,6 +40,8 @@ struct gw_conversion {
 /* Whether the table above has this conversion. A type is also converted to itself. */
 bool gw_convert_is_possible(gw_dtype from, gw_dtype to);
 
+#define GW_INT8_ROW_HEAD 8u /* bytes of an int8_row's scale and offset */
+
 /* Bytes of an int8_row of so many numbers. */
 uint64_t gw_int8_row_bytes(uint64_t numbers);
 
