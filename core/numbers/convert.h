@@ -65,6 +65,9 @@ static inline uint64_t gw_conversion_room(const struct gw_conversion *conversion
 	return rows * (conversion->to_bytes > conversion->from_bytes ? conversion->to_bytes : conversion->from_bytes);
 }
 
+/* The rule for error texts. */
+#define GW_INT8_ROW_RULE "an int8_row holds finite numbers that float32 holds"
+
 /* The first of n numbers that an int8_row cannot hold; n: it can hold all of them. */
 uint64_t gw_convert_first_fault(gw_dtype dtype, const void *numbers, uint64_t n);
 

@@ -5,6 +5,7 @@
 #include "core/graph/writer.h"
 #include "core/system/progress.h"
 #include "tools/builder/builder.h"
+#include "tools/store.h"
 #include "tools/times.h"
 
 #define GW_BUILDER_KEY_MAX (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 32)
@@ -57,6 +58,7 @@ struct builder_writing {
 	uint64_t **indptr;     /* [etypes] offsets by destination */
 	uint64_t **out_indptr; /* [etypes] offsets by source, of transposed types */
 	struct gw_time_plan times;
+	struct gw_store_plan stores;
 	unsigned threads;
 	struct gw_progress progress;
 	struct gw_builder_stats stats;
@@ -73,6 +75,9 @@ const struct builder_etype *gw_builder_etype_at(const struct gw_builder *builder
 
 /* Plans by which times lists are sorted, and sets the schema's orders. */
 gw_status gw_builder_plan_times(struct builder_writing *w, const struct gw_builder_options *options);
+
+/* Plans which features are stored narrow, after the times. */
+gw_status gw_builder_plan_stores(struct builder_writing *w, const struct gw_builder_options *options);
 
 /* Sets the units of times in the writer. */
 gw_status gw_builder_set_units(struct builder_writing *w);
