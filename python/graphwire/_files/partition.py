@@ -40,6 +40,7 @@ from graphwire._files.tables import Tables
 
 _log = logging.getLogger("graphwire")
 _OF_FILES = (Tables, Chunked, Database)
+NARROW = ("float16", "bfloat16", "int8_row")  # the types that `store` can name
 _CLASSES_MAX = 32  # GW_PLAN_NUMBERS_MAX of tools/partition/plan.h
 _PROGRESS = re.compile(r"(.+?) \d[^(]* of [^(]*\((\d+) %\)[^,]*, .*/s$")  # as core/system/progress.c writes it
 
@@ -50,7 +51,7 @@ def _in_arguments(line: str, names: Mapping[str, str]) -> str:
     for path in sorted(names, key=len, reverse=True):
         line = line.replace(path, names[path])
     line = re.sub(r'feature "[^"]*": (?=(node|edge) feature )', "", line)  # the option names the feature again
-    line = re.sub(r"--(node-feature|node-mask|edge-feature|edges|num-nodes|name|weight|time): ", "", line)
+    line = re.sub(r"--(node-feature|node-mask|edge-feature|edges|num-nodes|name|weight|time|store): ", "", line)
     return without_options(line.replace("--edge-feature", "edge_features"))
 
 
@@ -196,6 +197,22 @@ def _named(what: str, given: str | Sequence[str], of: str = "an edge feature") -
     return [f"--{what}={escaped_type(name)}" for name in names]
 
 
+def _stored(given: Mapping[str, Any] | None) -> list[str]:
+    """The options for the argument `store`. Raises TypeError and ValueError."""
+    if given is None:
+        return []
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) and name for name in given):
+        raise TypeError(f'store is {{"NAME", "TYPE:NAME" or "SRC:REL:DST:NAME": type}}, not {given!r}')
+    found = []
+    for name, dtype in given.items():
+        word = next((kind for kind in NARROW if kind in (dtype, getattr(dtype, "__name__", None), str(dtype).replace(
+            "torch.", ""))), None)
+        if word is None:
+            raise ValueError(f"store: {name}: {dtype!r} is not one of the types {', '.join(NARROW)}")
+        found.append(f"--store={escaped_type(name)}={word}")
+    return found
+
+
 def _completed(graph: Any, node_features: Mapping[Any, Any] | None, edge_features: Mapping[Any, Any] | None,
                num_nodes: int | Mapping[str, int] | None) -> Arrays:
     """The graph's arrays, with the given features and numbers of nodes added."""
@@ -273,7 +290,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
                     balance_nodes: Any = None, balance_edges: bool = False, num_trainers_per_machine: int = 1,
                     objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = False,
                     seed: int = 0, weight: str | Sequence[str] = (), time: str | Sequence[str] = (),
-                    progress: bool | None = None) -> Path:
+                    store: Mapping[str, Any] | None = None, progress: bool | None = None) -> Path:
     """Divides a graph into parts, writes them to a folder, and returns the path of their JSON, out/name.json.
 
     graph: a graph of DGL, PyTorch Geometric (Data, HeteroData), NetworkX, SciPy or graphwire.datasets; the result of
@@ -308,6 +325,11 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         of the source type's nodes, whose times parts then store for each edge, 4 or 8 bytes an edge ("NAME.source":
         in any case). Nodes with the feature get an index of it. "SRC:REL:DST:NAME" means one edge type. Edges of equal
         time stay in the order of their sources.
+    store: features of real numbers that are stored narrow, {name: "float16", "bfloat16" or "int8_row"}: readers fetch
+        fewer bytes, and get the rows in their original type, or in the dtype that they choose. Rows are rounded to
+        nearest, ties to even; "int8_row" has 8 bits for each number, and a scale and an offset for each row. "NAME"
+        means every type that has it, "TYPE:NAME" a node type, "SRC:REL:DST:NAME" an edge type. Labels, times and
+        weights stay as they are.
     progress: a bar of tqdm, if it is installed. None: on a terminal and in a notebook; True: always; False: never.
 
     What the program reports besides goes to logging.getLogger("graphwire"): its log as warnings, and the steps and the
@@ -330,7 +352,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     given_flags = {name: checks.flag(name, value) for name, value in (
         ("reverse", reverse), ("undirected", undirected), ("transpose", transpose), ("balance_train", balance_train),
         ("balance_edges", balance_edges))}
-    named = [*_named("weight", weight), *_named("time", time, "a feature")]
+    named = [*_named("weight", weight), *_named("time", time, "a feature"), *_stored(store)]
     shown = _progress.wanted(progress)
     arrays, is_files = None, isinstance(graph, _OF_FILES) or getattr(graph, "import_words", None) is not None
     if is_files and (node_features or edge_features or num_nodes is not None):
