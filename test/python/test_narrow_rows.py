@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import Servers, run
+from graphwire import optim
 
 NODES, EDGES, COLUMNS = 3000, 9000, 13
 ENDS = np.random.default_rng(1).integers(0, NODES, (2, EDGES))
@@ -194,3 +195,38 @@ def test_rows_that_change_have_their_own_type(narrow, tmp_path):
             same(graph.feature("feat", dtype="float32")[:], graph.feature("feat")[:].float())
     finally:
         servers.close()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", torch.float16])
+@pytest.mark.parametrize("make", [optim.SparseAdagrad, optim.SparseAdam, optim.SparseSGD])
+def test_narrow_embeddings_are_trained_as_wide_ones(parts, make, dtype):
+    """A step gives what it gives for float32 rows, rounded to the type; the state stays float32."""
+    kind = dtype if isinstance(dtype, torch.dtype) else getattr(torch, dtype)
+    with graphwire.open(parts) as graph:
+        narrow_table = graphwire.Embedding(graph, "narrow", 6, rows=40, initial=("normal", 0, 1), dtype=dtype)
+        wide = graphwire.Embedding(graph, "wide", 6, rows=40)
+        wide.tensor[:] = narrow_table.weight
+        assert narrow_table.tensor.dtype == kind and narrow_table.weight.dtype == torch.float32
+        optimizers = make([narrow_table], lr=0.2), make([wide], lr=0.2)
+        for step in range(5):
+            ids = torch.arange(step, 40, 3)
+            for table, optimizer in zip((narrow_table, wide), optimizers):
+                rows = table(ids)
+                assert rows.dtype == torch.float32
+                (rows.sin() * (rows + step)).sum().backward()
+                optimizer.step()
+            wide.tensor[:] = wide.weight.to(kind).float()
+            assert torch.equal(narrow_table.weight, wide.weight)
+            assert torch.equal(narrow_table.tensor[ids].float(), wide.weight[ids])
+        with pytest.raises(ValueError, match="float32, bfloat16, float16"):
+            graphwire.Embedding(graph, "other", 6, rows=40, dtype="float64")
+
+
+def test_narrow_embeddings_are_saved(parts, tmp_path):
+    with graphwire.open(parts) as graph:
+        table = graphwire.Embedding(graph, "narrow", 6, rows=40, dtype="bfloat16")
+        before = table.weight
+        graph.checkpoint(tmp_path / "saved", ["narrow"])
+        table.tensor[:] = torch.zeros(40, 6)
+        graph.restore(tmp_path / "saved", ["narrow"])
+        assert torch.equal(table.weight, before)

@@ -432,10 +432,12 @@ def to_stored(rows: Any, code: int, dtype: np.dtype) -> np.ndarray:
         return np.asarray(rows, dtype=dtype)
 
 
-def gather_all(client: Any, asked: Sequence[tuple[Any, Ids]], torch: Any, real: int | None = None) -> list[Array]:
-    """Reads rows of several gw_tensors into new arrays. All reads run at the same time. real: as in fetched_as."""
+def gather_all(client: Any, asked: Sequence[tuple[Any, Ids]], torch: Any,
+               reals: Sequence[int | None] | None = None) -> list[Array]:
+    """Reads rows of several gw_tensors into new arrays. All reads run at the same time. reals: for each, as in
+    fetched_as."""
     arrays = [ids_array(ids, tensor.shape[0]) for tensor, ids in asked]
-    codes = [fetched_as(tensor, torch, real) for tensor, _ in asked]
+    codes = [fetched_as(tensor, torch, real) for (tensor, _), real in zip(asked, reals or [None] * len(asked))]
     found = [np.empty(*fetched_rows(tensor, code, len(array))) for (tensor, _), code, array in zip(
         asked, codes, arrays)]
     finish(*[partial(lib.gw_gather_as_start, client.pointer, tensor, code, ids_pointer(array), len(array),
@@ -445,7 +447,7 @@ def gather_all(client: Any, asked: Sequence[tuple[Any, Ids]], torch: Any, real: 
 
 def gather(client: Any, tensor: Any, ids: Ids, torch: Any, real: int | None = None) -> Array:
     """Reads rows of one gw_tensor into a new array. real: as in fetched_as."""
-    return gather_all(client, [(tensor, ids)], torch, real)[0]
+    return gather_all(client, [(tensor, ids)], torch, [real])[0]
 
 
 def gather_into(client: Any, tensor: Any, ids: Ids, out: Array, torch: Any) -> None:

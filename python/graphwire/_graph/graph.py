@@ -486,6 +486,12 @@ class Feature:
         if dtype is not None and not _arrays.is_real(tensor):
             raise TypeError(f"{self!r}: only rows of real numbers are read as {dtype}")
 
+    def _as(self, dtype: Any) -> Feature:
+        """The feature with rows of a dtype, if they are real numbers; None, and others: as it is."""
+        if dtype is None or not _arrays.is_real(self.pointer()):
+            return self
+        return Feature(self._graph, self.of_edges, self.type, self.name, dtype)
+
     def pointer(self) -> Any:
         """The gw_tensor of this process's client. The client owns it."""
         client = self._graph._opened()

@@ -92,6 +92,13 @@ class Tensor:
         client, tensor = self._there()
         return index.of(_arrays.gather(client, tensor, index.ids, self._graph._torch))
 
+    def _read(self, ids: Ids, dtype: Any) -> Array:
+        """Rows of real numbers in a dtype of `Graph.feature`."""
+        client, tensor = self._there()
+        torch = self._graph._torch
+        return _arrays.gather(client, tensor, _arrays.ids_array(ids, self.rows_of), torch,
+                              _arrays.real_code(dtype, torch))
+
     def gather(self, ids: Ids, out: Array) -> Array:
         """Reads rows into existing memory, such as pinned memory for a GPU, and returns `out`.
 
