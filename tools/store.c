@@ -66,8 +66,8 @@ static const char *type_name(const struct storing *s, bool edge, uint32_t type, 
 	return edge ? gw_meta_etype_text(s->meta, type, text) : s->meta->ntypes[type].name;
 }
 
-static void key_of(const struct storing *s, bool edge, uint32_t type, const char *name, const char *tail,
-		   char key[GW_STORE_KEY_MAX])
+static void store_key(const struct storing *s, bool edge, uint32_t type, const char *name, const char *tail,
+		      char key[GW_STORE_KEY_MAX])
 {
 	snprintf(key, GW_STORE_KEY_MAX, "%s/%s/%s%s", edge ? "edge" : "node",
 		 edge ? s->meta->etypes[type].folder : s->meta->ntypes[type].name, name, tail);
@@ -76,7 +76,7 @@ static void key_of(const struct storing *s, bool edge, uint32_t type, const char
 static bool has_array(const struct storing *s, bool edge, uint32_t type, const char *name, const char *tail)
 {
 	char key[GW_STORE_KEY_MAX];
-	key_of(s, edge, type, name, tail, key);
+	store_key(s, edge, type, name, tail, key);
 	return gw_meta_array(s->meta, 0, key) != NULL;
 }
 
@@ -115,7 +115,7 @@ static gw_status store_check_form(const struct storing *s, bool edge, uint32_t t
 {
 	char why[256], key[GW_STORE_KEY_MAX];
 	const bool packed = rule->dtype == GW_INT8_ROW;
-	key_of(s, edge, type, name, "", key);
+	store_key(s, edge, type, name, "", key);
 	const struct gw_array_meta *array = gw_meta_array(s->meta, 0, key);
 	if (is_time(s, edge, type, name))
 		return fail_feature(s, edge, type, name, "times are compared, and stay as they are");
@@ -204,7 +204,7 @@ static gw_status add_rule(const struct storing *s, const struct store_word *word
 	bool known;
 	struct gw_store_rule rule = {
 		.original = column->dtype, .dtype = word->dtype, .numbers = 1, .typed = word->type[0] != '\0'};
-	key_of(s, edge, type, word->name, "", rule.key);
+	store_key(s, edge, type, word->name, "", rule.key);
 	for (uint32_t d = 1; d < column->ndim; d++)
 		rule.numbers *= column->shape[d];
 	gw_status status = find_rule(s, &rule, &known);
@@ -242,7 +242,7 @@ static gw_status store_word_types(const struct storing *s, const struct store_wo
 	return status;
 }
 
-static gw_status plan_word(const struct storing *s, const struct store_word *word)
+static gw_status store_plan_word(const struct storing *s, const struct store_word *word)
 {
 	bool found = false;
 	gw_status status = store_word_types(s, word, false, &found);
@@ -268,7 +268,7 @@ gw_status gw_store_plan_make(const struct gw_store_view *view, const char *const
 			struct store_word word;
 			status = split_word(words[i], &word);
 			if (status == GW_OK && (word.type[0] != '\0') == (typed != 0))
-				status = plan_word(&s, &word);
+				status = store_plan_word(&s, &word);
 		}
 	}
 	if (status == GW_OK)

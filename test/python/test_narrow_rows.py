@@ -104,6 +104,16 @@ def test_int8_rows_stay_within_half_a_step(narrow):
         assert (head[:, 0] <= spread / 254 * 1.001 + np.abs(wanted).max(1) * 2.0**-22 + 2.0**-147).all()
 
 
+def test_inspect_shows_both_types(narrow):
+    shown = run("inspect", narrow["bfloat16"])
+    lines = {line.split()[0]: line for line in shown.splitlines() if line.startswith(("node/", "edge/"))}
+    assert "bfloat16" in lines["node/_N/feat"] and lines["node/_N/feat"].endswith("  was float32")
+    assert "int8_row" in lines["node/_N/finite"] and lines["node/_N/finite"].endswith(f"  was float32 x {COLUMNS}")
+    assert "was" not in lines["node/_N/label"].split()
+    arrays = json.loads(run("inspect", narrow["bfloat16"], "--json"))["arrays"]
+    assert arrays["edge/_N___E___N/w"]["original"] == {"dtype": "float64"} and "original" not in arrays["node/_N/label"]
+
+
 def test_a_graph_stores_what_users_stored(tmp_path):
     """A graph whose features are float16 themselves has no originals; they come as they are."""
     half = as_narrow(FEAT[:100], "float16")
