@@ -126,7 +126,6 @@ static void rows_are_stored_narrow(void **state)
 		assert_int_equal(gw_writer_end(stream), GW_OK);
 		gw_convert_rows(&c, data, expected, rows);
 		assert_int_equal(gw_writer_map(writer, 0, "node/paper/feat", &file), GW_OK);
-		assert_int_equal(file.npy.data_bytes, rows * c.to_bytes);
 		assert_memory_equal(file.data, expected, rows * c.to_bytes);
 		gw_npy_close(&file);
 		const struct gw_graph_meta *meta = gw_writer_meta(writer);
@@ -164,9 +163,6 @@ static void narrow_rows_are_checked(void **state)
 	assert_int_equal(gw_writer_store(writer, "node/paper/feat", GW_FLOAT32, 5, GW_FLOAT16), GW_OK);
 	assert_int_equal(gw_writer_begin(writer, 0, "node/paper/feat", GW_FLOAT32, 2, other, &stream), GW_INVALID);
 	assert_int_equal(gw_writer_begin(writer, 0, "node/paper/feat", GW_FLOAT16, 2, shape, &stream), GW_INVALID);
-	gw_writer_abort(writer);
-	writer = begin(&fixture);
-	assert_int_equal(gw_writer_store(writer, "node/paper/feat", GW_FLOAT32, 5, GW_FLOAT16), GW_OK);
 	assert_int_equal(gw_writer_begin(writer, 0, "node/paper/feat", GW_FLOAT32, 2, shape, &stream), GW_OK);
 	assert_int_equal(gw_writer_append(stream, data, 30), GW_INVALID);
 	gw_writer_drop(stream);
