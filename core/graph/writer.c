@@ -1,7 +1,7 @@
 /* Writes a partitioned graph to disk.
  *
- *   open: staging folder -> begin: shape checked, header written -> append: buffer, digests -> end: .xxh written,
- *   array noted -> commit: required arrays exist, graph_id, JSON printed and read back, staging's rename
+ *   open: staging folder -> begin: shape checked, header written -> append: [conversion], buffer, digests -> end: .xxh
+ * written, array noted -> commit: required arrays exist, graph_id, JSON printed and read back, staging's rename
  *
  * Any failure marks the writer, which can then only abort. A caller that misses one error therefore cannot commit a
  * graph with a missing array. A full disk is GW_NO_SPACE and names the file. Streams of several threads share state
@@ -22,14 +22,24 @@
 #include "core/files/staging.h"
 #include "core/graph/npy.h"
 #include "core/memory/alloc.h"
+#include "core/numbers/convert.h"
 #include "core/numbers/digest.h"
 
 #define BUFFER_BYTES (4u << 20)
+#define NARROW_BYTES (64u << 10) /* converted rows at a time; more for a longer row */
 #define KEY_MAX      (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16)
 #define TEXTS_MAX    4u
 #define ID_DIGITS    16
 
+/* An array that is stored in another type than its rows come in. */
+struct writer_store {
+	struct writer_store *next;
+	struct gw_conversion conversion;
+	char key[KEY_MAX];
+};
+
 struct gw_writer {
+	struct writer_store *stores;
 	struct gw_staging *staging;
 	struct gw_graph_meta *meta; /* a copy of the schema, which collects the arrays */
 	pthread_mutex_t lock;       /* over meta's arrays and staging */
@@ -54,6 +64,9 @@ struct gw_array_stream {
 	gw_status status; /* the first failure */
 	size_t room, used;
 	uint8_t *buffer;
+	const struct gw_conversion *conversion; /* of rows before they are stored, or NULL */
+	uint8_t *narrow;                        /* converted rows */
+	uint64_t narrow_rows;
 };
 
 static gw_status writer_mark(struct gw_writer *writer, gw_status status)
@@ -93,6 +106,10 @@ static void writer_destroy(struct gw_writer *writer)
 	for (uint32_t i = 0; i < writer->num_texts; i++) {
 		gw_free(writer->texts[i].end);
 		gw_free(writer->texts[i].text);
+	}
+	for (struct writer_store *store = writer->stores, *next; store; store = next) {
+		next = store->next;
+		gw_free(store);
 	}
 	gw_meta_destroy(writer->meta);
 	pthread_mutex_destroy(&writer->lock);
@@ -136,6 +153,7 @@ static void stream_free(struct gw_array_stream *stream)
 		close(stream->fd);
 	gw_digester_destroy(stream->digester);
 	gw_free(stream->buffer);
+	gw_free(stream->narrow);
 	gw_free(stream->path);
 	gw_free(stream->file);
 	gw_free(stream);
@@ -152,8 +170,20 @@ static gw_status make_folder(struct gw_writer *writer, uint32_t part, const char
 	return status;
 }
 
+/* Where the rows are converted, if they are. */
+static gw_status stream_make_narrow(struct gw_array_stream *stream, const struct writer_store *store)
+{
+	if (!store)
+		return GW_OK;
+	uint64_t rows = NARROW_BYTES / store->conversion.to_bytes;
+	stream->conversion = &store->conversion;
+	stream->narrow_rows = rows ? rows : 1;
+	stream->narrow = gw_malloc(stream->narrow_rows * store->conversion.to_bytes);
+	return stream->narrow ? GW_OK : GW_NO_MEMORY;
+}
+
 static gw_status stream_make(struct gw_writer *writer, uint32_t part, const struct gw_array_meta *array,
-			     struct gw_array_stream **out)
+			     const struct writer_store *store, struct gw_array_stream **out)
 {
 	struct gw_array_stream *stream = gw_calloc(1, sizeof(*stream));
 	if (!stream)
@@ -173,7 +203,8 @@ static gw_status stream_make(struct gw_writer *writer, uint32_t part, const stru
 	if (!stream->file || !stream->path || !stream->buffer)
 		return GW_NO_MEMORY;
 	stream->array.file = stream->file;
-	return gw_digester_create(&stream->digester);
+	gw_status status = stream_make_narrow(stream, store);
+	return status == GW_OK ? gw_digester_create(&stream->digester) : status;
 }
 
 static gw_status stream_start(struct gw_array_stream *stream)
@@ -191,6 +222,30 @@ static gw_status stream_start(struct gw_array_stream *stream)
 	return write_all(stream->fd, stream->path, header, sizeof(header));
 }
 
+static const struct writer_store *writer_find_store(const struct gw_writer *writer, const char *key)
+{
+	const struct writer_store *store = writer->stores;
+	while (store && strcmp(store->key, key) != 0)
+		store = store->next;
+	return store;
+}
+
+/* The form in which the array is stored. */
+static gw_status array_as_stored(struct gw_array_meta *array, const struct writer_store *store)
+{
+	if (!store)
+		return GW_OK;
+	const struct gw_conversion *conversion = &store->conversion;
+	if (array->dtype != conversion->from || gw_array_meta_row_bytes(array) != conversion->from_bytes)
+		return gw_fail(GW_INVALID, "\"%s\": its rows are of another form than was said", array->key);
+	array->dtype = conversion->to;
+	if (conversion->to == GW_INT8_ROW) {
+		array->ndim = 2;
+		array->shape[1] = conversion->to_bytes;
+	}
+	return GW_OK;
+}
+
 gw_status gw_writer_begin(struct gw_writer *writer, uint32_t part, const char *key, gw_dtype dtype, uint32_t ndim,
 			  const uint64_t *shape, struct gw_array_stream **out)
 {
@@ -199,15 +254,18 @@ gw_status gw_writer_begin(struct gw_writer *writer, uint32_t part, const char *k
 	*out = NULL;
 	for (uint32_t i = 0; i < ndim && i < GW_DIMS_MAX; i++)
 		array.shape[i] = shape[i];
+	const struct writer_store *store = writer_find_store(writer, key);
+	gw_status status = array_as_stored(&array, store);
 	pthread_mutex_lock(&writer->lock);
 	gw_writer_set_minor(writer, gw_meta_minor_of(writer->meta, key, ndim));
-	gw_status status = gw_meta_check_array(writer->meta, part, &array);
+	if (status == GW_OK)
+		status = gw_meta_check_array(writer->meta, part, &array);
 	pthread_mutex_unlock(&writer->lock);
 	if (status != GW_OK)
 		return writer_mark(writer, gw_context(status, "part %u", part));
 	status = make_folder(writer, part, key);
 	if (status == GW_OK)
-		status = stream_make(writer, part, &array, &stream);
+		status = stream_make(writer, part, &array, store, &stream);
 	if (status == GW_OK)
 		status = stream_start(stream);
 	if (status != GW_OK) {
@@ -245,12 +303,49 @@ static gw_status writer_append(struct gw_array_stream *stream, const void *data,
 	return GW_OK;
 }
 
+/* An int8_row holds finite numbers only. */
+static gw_status writer_check_rows(const struct gw_array_stream *stream, const void *rows, uint64_t count)
+{
+	const struct gw_conversion *conversion = stream->conversion;
+	uint64_t numbers = count * conversion->numbers, at = numbers;
+	if (conversion->to == GW_INT8_ROW)
+		at = gw_convert_first_fault(conversion->from, rows, numbers);
+	if (at == numbers)
+		return GW_OK;
+	return gw_fail(GW_RANGE, "part %u: %s: row %" PRIu64 ", column %" PRIu64 " is %g: " GW_INT8_ROW_RULE,
+		       stream->part, stream->key, stream->bytes_got / conversion->to_bytes + at / conversion->numbers,
+		       at % conversion->numbers, gw_convert_number(conversion->from, rows, at));
+}
+
+static gw_status writer_append_rows(struct gw_array_stream *stream, const uint8_t *rows, size_t bytes)
+{
+	const struct gw_conversion *conversion = stream->conversion;
+	uint64_t left = bytes / conversion->from_bytes;
+	if (left * conversion->from_bytes != bytes)
+		return gw_fail(GW_INVALID, "part %u: %s: a piece of its rows is not whole rows", stream->part,
+			       stream->key);
+	gw_status status = GW_OK;
+	while (left > 0 && status == GW_OK) {
+		uint64_t count = left < stream->narrow_rows ? left : stream->narrow_rows;
+		status = writer_check_rows(stream, rows, count);
+		if (status != GW_OK)
+			break;
+		gw_convert_rows(conversion, rows, stream->narrow, count);
+		status = writer_append(stream, stream->narrow, count * conversion->to_bytes);
+		rows += count * conversion->from_bytes;
+		left -= count;
+	}
+	return status;
+}
+
 gw_status gw_writer_append(struct gw_array_stream *stream, const void *data, size_t bytes)
 {
 	if (bytes == 0)
 		return GW_OK;
 	if (stream->status == GW_OK)
-		stream->status = writer_mark(stream->writer, writer_append(stream, data, bytes));
+		stream->status =
+			writer_mark(stream->writer, (stream->conversion ? writer_append_rows(stream, data, bytes)
+									: writer_append(stream, data, bytes)));
 	return stream->status;
 }
 
@@ -260,6 +355,11 @@ static char *digests_name(char *path)
 	if (path)
 		memcpy(path + strlen(path) - 4, ".xxh", sizeof(".xxh"));
 	return path;
+}
+
+uint64_t gw_writer_bytes(const struct gw_array_stream *stream)
+{
+	return stream->bytes_wanted;
 }
 
 static gw_status write_digests(struct gw_array_stream *stream)
@@ -329,7 +429,10 @@ gw_status gw_writer_array(struct gw_writer *writer, uint32_t part, const char *k
 	gw_status status = gw_writer_begin(writer, part, key, dtype, ndim, shape, &stream);
 	if (status != GW_OK || !stream)
 		return status;
-	status = gw_writer_append(stream, data, (size_t)stream->bytes_wanted);
+	uint64_t bytes = stream->bytes_wanted;
+	if (stream->conversion)
+		bytes = shape[0] * stream->conversion->from_bytes;
+	status = gw_writer_append(stream, data, (size_t)bytes);
 	if (status == GW_OK)
 		return gw_writer_end(stream);
 	gw_writer_drop(stream);
@@ -495,6 +598,25 @@ static gw_status writer_write_file(const char *path, const char *text)
 	if (fd < 0)
 		return gw_fail_errno(GW_IO, errno, "%s: cannot create", path);
 	return close_checked(fd, path, write_all(fd, path, text, strlen(text)));
+}
+
+gw_status gw_writer_set_original(struct gw_writer *writer, const char *key, gw_dtype original, uint64_t columns)
+{
+	gw_writer_set_minor(writer, GW_FORMAT_MINOR_ORIGINALS);
+	return gw_meta_set_original(writer->meta, key, original, columns);
+}
+
+gw_status gw_writer_store(struct gw_writer *writer, const char *key, gw_dtype original, uint64_t numbers,
+			  gw_dtype dtype)
+{
+	struct writer_store *store = gw_calloc(1, sizeof(*store));
+	if (!store)
+		return GW_NO_MEMORY;
+	snprintf(store->key, sizeof(store->key), "%s", key);
+	store->conversion = gw_conversion_of(original, dtype, numbers);
+	store->next = writer->stores;
+	writer->stores = store;
+	return gw_writer_set_original(writer, key, original, dtype == GW_INT8_ROW ? numbers : 0);
 }
 
 /* Reads it back, so that a committed graph can be opened. */

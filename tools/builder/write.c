@@ -1,7 +1,7 @@
 /* Writes the graph of a builder.
  *
- *   schema -> orders by time -> writer -> node arrays -> edge types (tools/builder/edges.c) -> offsets of each node
- * type
+ *   schema -> orders by time, narrow features -> writer -> node arrays -> edge types (tools/builder/edges.c) -> offsets
+ * of each node type
  *   -> index of original ids (core/graph/id_index.h) -> fences and indexes of times (core/graph/times.h) -> commit
  *
  * Any failure aborts the writer, which leaves no files.
@@ -266,6 +266,8 @@ gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const
 	w.out_indptr = gw_calloc(w.meta->num_etypes, sizeof(*w.out_indptr));
 	status = w.indptr && w.out_indptr ? gw_builder_plan_times(&w, options) : GW_NO_MEMORY;
 	if (status == GW_OK)
+		status = gw_builder_plan_stores(&w, options);
+	if (status == GW_OK)
 		status = gw_writer_open(folder, w.meta, options->replace, &w.writer);
 	if (status != GW_OK)
 		goto free_all;
@@ -278,6 +280,8 @@ gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const
 	if (options->quiet)
 		w.progress.next_ns = UINT64_MAX;
 	status = gw_builder_set_units(&w);
+	if (status == GW_OK)
+		status = gw_store_plan_apply(&w.stores, w.writer);
 	if (status == GW_OK)
 		status = write_node_arrays(&w);
 	if (status == GW_OK)
@@ -305,6 +309,7 @@ free_all:
 	free_offsets(&w, w.indptr);
 	free_offsets(&w, w.out_indptr);
 	gw_time_plan_free(&w.times);
+	gw_store_plan_free(&w.stores);
 	gw_meta_destroy(w.meta);
 	return status;
 }

@@ -11,6 +11,7 @@
 #include "tools/import/number_table.h"
 #include "tools/output_options.h"
 #include "tools/phase.h"
+#include "tools/store.h"
 #include "tools/tools.h"
 
 static const char doc[] =
@@ -48,7 +49,8 @@ static const char doc[] =
 	"                   --out graph/\n"
 	"  graphwire import --from ratings.csv --edge-column stars=rating \\\n"
 	"                   --weight stars --out graph/\n"
-	"  graphwire import --from chunked/metadata.json --out graph/\n";
+	"  graphwire import --from chunked/metadata.json --out graph/\n"
+	"  graphwire import --from cora.npz --store feat=float16 --out cora/\n";
 
 #define RECORDS_MAX 4u
 
@@ -56,6 +58,7 @@ struct import_arguments {
 	struct gw_import_options import;
 	struct gw_import_word *words;
 	const char *records[RECORDS_MAX];
+	const char *stores[GW_STORE_WORDS_MAX];
 };
 
 static gw_status add_word(struct import_arguments *a, enum gw_import_kind kind, const char *text)
@@ -103,6 +106,17 @@ static gw_status import_take_record(void *input, char *text)
 		return gw_fail(GW_LIMIT, "more than %u", RECORDS_MAX);
 	a->records[a->import.build.num_records++] = text;
 	return gw_record_check(text);
+}
+
+static gw_status import_take_store(void *input, char *text)
+{
+	struct import_arguments *a = input;
+	gw_status status = gw_store_word_check(text);
+	if (status == GW_OK && a->import.build.num_stores == GW_STORE_WORDS_MAX)
+		status = gw_fail(GW_LIMIT, "more than %u", GW_STORE_WORDS_MAX);
+	if (status == GW_OK)
+		a->stores[a->import.build.num_stores++] = text;
+	return status;
 }
 
 static gw_status take_tables(void *input, char *text)
@@ -261,6 +275,11 @@ static const struct gw_option table[] = {
 	 "without a type, to NAME of every edge type that has it. If no such feature exists, "
 	 "NAME is a column of text and becomes the feature \"weight\", float32",
 	 4, GW_OPTION_CALL(take_weight)},
+	{"store", "[TYPE:]NAME=DTYPE",
+	 "store the rows of a feature as float16, bfloat16 or int8_row (8 bits a number, scale and offset a row): clients "
+	 "fetch fewer bytes, and get the rows in their original type. TYPE is a node type or SRC:REL:DST; without it, "
+	 "NAME of all types",
+	 4, GW_OPTION_CALL(import_take_store)},
 	{.help = "Tables of nodes (text with a header, a node in each row):", .group = 5},
 	{"node-table", "[TYPE=]FILE",
 	 "nodes in the order of their numbers; an edge with an id that is in no row is refused", 5,
@@ -334,6 +353,7 @@ int gw_tool_import(int argc, char **argv)
 		snprintf(a.import.text.comments, sizeof(a.import.text.comments), "%s", triples ? "" : "#%");
 	a.import.words = a.words;
 	a.import.build.records = a.records;
+	a.import.build.stores = a.stores;
 	gw_phase_hush(a.import.build.quiet);
 	gw_status status = gw_import_run(&a.import, &stats, name);
 	gw_free(a.words);

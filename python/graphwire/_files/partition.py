@@ -41,6 +41,7 @@ from graphwire._files.tables import Tables
 
 _log = logging.getLogger("graphwire")
 _OF_FILES = (Tables, Chunked, Database)
+NARROW = ("float16", "bfloat16", "int8_row")  # the types that `store` can name
 _CLASSES_MAX = 32  # GW_PLAN_NUMBERS_MAX of tools/partition/plan.h
 
 
@@ -140,6 +141,22 @@ def _named(what: str, given: str | Sequence[str], of: str = "an edge feature") -
     if not all(names):
         raise ValueError(f"{what}: a name has at least one character")
     return [f"--{what}={escaped_type(name)}" for name in names]
+
+
+def _stored(given: Mapping[str, Any] | None) -> list[str]:
+    """The options for the argument `store`. Raises TypeError and ValueError."""
+    if given is None:
+        return []
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) and name for name in given):
+        raise TypeError(f'store is {{"NAME", "TYPE:NAME" or "SRC:REL:DST:NAME": type}}, not {given!r}')
+    found = []
+    for name, dtype in given.items():
+        word = next((kind for kind in NARROW if kind in (dtype, getattr(dtype, "__name__", None), str(dtype).replace(
+            "torch.", ""))), None)
+        if word is None:
+            raise ValueError(f"store: {name}: {dtype!r} is not one of the types {', '.join(NARROW)}")
+        found.append(f"--store={escaped_type(name)}={word}")
+    return found
 
 
 def _completed(graph: Any, node_features: Mapping[Any, Any] | None, edge_features: Mapping[Any, Any] | None,
@@ -263,8 +280,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
                     balance_nodes: Any = None, balance_edges: bool = False, num_trainers_per_machine: int = 1,
                     objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = False,
                     seed: int = 0, weight: str | Sequence[str] = (), time: str | Sequence[str] = (),
-                    assignment: Any = None, memory: int | str | None = None, progress: bool | None = None,
-                    whole: str | os.PathLike | None = None, resume: bool = False) -> Path:
+                    assignment: Any = None, memory: int | str | None = None, store: Mapping[str, Any] | None = None,
+                    progress: bool | None = None, whole: str | os.PathLike | None = None, resume: bool = False) -> Path:
     """Divides a graph into parts, writes them to a folder, and returns the path of their JSON, out/name.json.
 
     graph: a graph of DGL, PyTorch Geometric (Data, HeteroData), NetworkX, SciPy or graphwire.datasets; the result of
@@ -306,6 +323,11 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     memory: bytes, or a text such as "20Gi", for edges and arrays while the graph is made, besides 8 bytes for each
         node; what exceeds it is in temporary files in the folder of `out`. None: 7 tenths of the free memory. The
         result does not depend on it.
+    store: features of real numbers that are stored narrow, {name: "float16", "bfloat16" or "int8_row"}: readers fetch
+        fewer bytes, and get the rows in their original type, or in the dtype that they choose. Rows are rounded to
+        nearest, ties to even; "int8_row" has 8 bits for each number, and a scale and an offset for each row. "NAME"
+        means every type that has it, "TYPE:NAME" a node type, "SRC:REL:DST:NAME" an edge type. Labels, times and
+        weights stay as they are.
     progress: a bar of tqdm, if it is installed. None: on a terminal and in a notebook; True: always; False: never.
     whole: for the result of from_database: a folder that keeps the graph in one part. The next call with this folder
         takes over what depends on no changed table, and the result has the same bytes as without. It excludes weight,
@@ -333,7 +355,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     given_flags = {name: checks.flag(name, value) for name, value in (
         ("reverse", reverse), ("undirected", undirected), ("transpose", transpose), ("balance_train", balance_train),
         ("balance_edges", balance_edges))}
-    named = [*_named("weight", weight), *_named("time", time, "a feature")]
+    named, narrow = [*_named("weight", weight), *_named("time", time, "a feature")], _stored(store)
     limit = [] if memory is None else ["--memory", _size(memory)]
     shown = _progress.wanted(progress)
     resume = checks.flag("resume", resume)
@@ -375,7 +397,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
             words, names = (graph.import_words, {}) if arrays is None else _written(arrays, folder)
         names[str(source)] = f"graph {name}"
         if whole is None:
-            words = [*words, *named, *limit]
+            words = [*words, *named, *narrow, *limit]
             inputs = [*_paths(words), *(path for path in names if "/" in path)] if is_files else []
             try:
                 run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", source], names, shown)
@@ -383,7 +405,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
                 if any(path in error.line for path in inputs):
                     raise ValueError(str(error)) from None
                 raise
-        flags = [f"--{word.replace('_', '-')}" for word in balances]
+        flags = [f"--{word.replace('_', '-')}" for word in balances] + (narrow if whole is not None else [])
         for ntype, parts in assigned.items():
             file = parts
             if not isinstance(parts, str):

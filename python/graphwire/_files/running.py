@@ -28,7 +28,8 @@ def _in_arguments(line: str, names: Mapping[str, str]) -> str:
     for path in sorted(names, key=len, reverse=True):
         line = line.replace(path, names[path])
     line = re.sub(r'feature "[^"]*": (?=(node|edge) feature )', "", line)  # the option names the feature again
-    line = re.sub(r"--(node-feature|node-mask|edge-feature|edges|num-nodes|name|weight|time|assignment): ", "", line)
+    options = "node-feature|node-mask|edge-feature|edges|num-nodes|name|weight|time|store|assignment"
+    line = re.sub(f"--({options}): ", "", line)
     return without_options(line.replace("--edge-feature", "edge_features"))
 
 

@@ -411,6 +411,9 @@ class NodeLoader(Loader):
     features: names of features to fetch for every node of a batch, or {node type: names}.
     labels: names of features to fetch for the seeds, or {node type: names}.
     edge_features: {edge type: names} of features to fetch for every edge, or names if the graph has one edge type.
+    dtype: the type of all features of real numbers, of nodes and of edges: float32, float16, bfloat16 or float64 of
+        torch or NumPy, or its name. The library's threads convert the rows. None: their own types; of features that
+        were stored narrow (`partition --store`), the original. Labels and other features keep their types.
     batch_size: the number of seeds in one rank's batch.
     shuffle: use a new order of the seeds in each epoch.
     seed: determines the order and the sampling.
@@ -474,15 +477,16 @@ class NodeLoader(Loader):
 
     def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Fanouts = (10, 10), *,
                  ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
-                 replace: bool = False, weight: Weight = None, time: Time = None, times: Times = None,
-                 window: Times = None, pick: str = "uniform", strict: bool = False, end: Time = None,
+                 dtype: Any = None, replace: bool = False, weight: Weight = None, time: Time = None,
+                 times: Times = None, window: Times = None, pick: str = "uniform", strict: bool = False,
+                 end: Time = None,
                  disjoint: bool = False, frontier: str = "all", held_out: HeldOut | None = None,
                  index_dtype: str = "int64", batch_size: int = 1000, shuffle: bool = False, seed: int = 0,
                  world: int | None = None, rank: int | None = None, last: str | None = None, depth: int = 4,
                  device: Any = None):
         nodes = NodeSeeds(graph, seeds, ntype)
         spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
-                    replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
+                    dtype=dtype, replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
                     frontier=frontier, index_dtype=index_dtype, held_out=held_out)
         spec.take_times(graph, nodes, times, window, strict)
         super().__init__(graph, spec, nodes, fanouts, batch_size=batch_size, shuffle=shuffle, seed=seed,
@@ -542,8 +546,9 @@ class EdgeLoader(Loader):
                  reverse_ids: Ids | Mapping[Etype, Ids] | None = None,
                  exist_time: str | bool | Mapping[Etype, Any] | None = None,
                  exist_end: str | Mapping[Etype, Any] | None = None, ends: Any = None, features: Names = None,
-                 labels: Names = None, edge_features: Names = None, replace: bool = False, weight: Weight = None,
-                 time: Time = None, times: Times = None, window: Times = None, pick: str = "uniform",
+                 labels: Names = None, edge_features: Names = None, dtype: Any = None, replace: bool = False,
+                 weight: Weight = None, time: Time = None, times: Times = None, window: Times = None,
+                 pick: str = "uniform",
                  strict: bool = False, end: Time = None, disjoint: bool = False, frontier: str = "all",
                  held_out: HeldOut | None = None, index_dtype: str = "int64", batch_size: int = 1000,
                  shuffle: bool = False, seed: int = 0, world: int | None = None, rank: int | None = None,
@@ -553,7 +558,7 @@ class EdgeLoader(Loader):
                           reverse_etype=reverse_etype, reverse_ids=reverse_ids, exist_time=exist_time,
                           exist_end=exist_end, ends=ends)
         spec = Spec(graph, fanouts, nodes=None, features=features, labels=labels, edge_features=edge_features,
-                    replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
+                    dtype=dtype, replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
                     frontier=frontier, index_dtype=index_dtype, edges=edges, held_out=held_out)
         spec.take_times(graph, edges, times, window, strict)
         super().__init__(graph, spec, edges, fanouts, batch_size=batch_size, shuffle=shuffle, seed=seed,

@@ -28,9 +28,10 @@ from graphwire._train.seeds import NodeSeeds, Seeds
 @keywords
 def sample(graph: Graph, seeds: Seeds, fanouts: Fanouts, *, seed: int = 0, stream: int = 0,
            ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
-           replace: bool = False, weight: Weight = None, time: Time = None, times: Times = None, window: Times = None,
-           pick: str = "uniform", strict: bool = False, end: Time = None, disjoint: bool = False,
-           frontier: str = "all", held_out: HeldOut | None = None, index_dtype: str = "int64") -> Batch:
+           dtype: Any = None, replace: bool = False, weight: Weight = None, time: Time = None, times: Times = None,
+           window: Times = None, pick: str = "uniform", strict: bool = False, end: Time = None,
+           disjoint: bool = False, frontier: str = "all", held_out: HeldOut | None = None,
+           index_dtype: str = "int64") -> Batch:
     """Samples one mini-batch around `seeds`, which may be empty. The other arguments are NodeLoader's, except stream:
     seed, stream and seeds together determine the sampling.
 
@@ -42,8 +43,8 @@ def sample(graph: Graph, seeds: Seeds, fanouts: Fanouts, *, seed: int = 0, strea
     seed, stream = checks.integer("seed", seed, 0, checks.U64), checks.integer("stream", stream, 0, checks.U64)
     nodes = NodeSeeds(graph, seeds, ntype, one=True)
     spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
-                replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint, frontier=frontier,
-                index_dtype=index_dtype, held_out=held_out)
+                dtype=dtype, replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
+                frontier=frontier, index_dtype=index_dtype, held_out=held_out)
     spec.take_times(graph, nodes, times, window, strict)
     return _sampled(graph, client, spec, spec.pointer, nodes, seed, stream)
 
@@ -80,15 +81,15 @@ class Sampler(OfProcess):
     __module__ = "graphwire.loader"
 
     def __init__(self, graph: Graph, fanouts: Fanouts, *, ntype: str | None = None, features: Names = None,
-                 labels: Names = None, edge_features: Names = None, replace: bool = False, weight: Weight = None,
-                 time: Time = None, pick: str = "uniform", strict: bool = False, end: Time = None,
-                 disjoint: bool = False, frontier: str = "all", held_out: HeldOut | None = None,
+                 labels: Names = None, edge_features: Names = None, dtype: Any = None, replace: bool = False,
+                 weight: Weight = None, time: Time = None, pick: str = "uniform", strict: bool = False,
+                 end: Time = None, disjoint: bool = False, frontier: str = "all", held_out: HeldOut | None = None,
                  index_dtype: str = "int64"):
         none = NodeSeeds(graph, [], ntype, one=True)
         self.graph = graph
         self._client, self._ntype = graph._opened(), graph.ntypes[none.types[0]]
         self._spec = Spec(graph, fanouts, nodes=none, features=features, labels=labels, edge_features=edge_features,
-                          replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
+                          dtype=dtype, replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
                           frontier=frontier, index_dtype=index_dtype, held_out=held_out)
         self._strict = checks.flag("strict", strict)
         self._spec.rules.needs_time("strict", self._strict or None)
