@@ -27,9 +27,9 @@ struct convert_arguments {
 
 #define A struct convert_arguments
 static const struct gw_option table[] = {
-	{"rows", "N", "rows of a conversion (default 100k)", 0, GW_OPTION_NUMBER(A, rows, 1, 1ull << 30)},
+	{"rows", "N", "rows of a conversion (default 50k)", 0, GW_OPTION_NUMBER(A, rows, 1, 1ull << 30)},
 	{"columns", "N", "numbers of a row (default 128)", 0, GW_OPTION_NUMBER(A, columns, 1, 1 << 20)},
-	{"rounds", "N", "conversions of one measurement (default 10)", 0, GW_OPTION_NUMBER(A, rounds, 1, 1 << 30)},
+	{"rounds", "N", "conversions of one measurement (default 3)", 0, GW_OPTION_NUMBER(A, rounds, 1, 1 << 30)},
 	{0},
 };
 #undef A
@@ -133,7 +133,7 @@ int gw_bench_convert(int argc, char **argv)
 		.common_offset = offsetof(struct convert_arguments, bench),
 		.doc = "Measure the conversion of rows to another type, against a memcpy of the bytes that come out.\v"
 		       "GRAPHWIRE_VECTORS=off, four, avx2 or avx512 in the environment chooses the vectors."};
-	struct convert_arguments a = {.bench = {.name = "convert"}, .rows = 100000, .columns = 128, .rounds = 10};
+	struct convert_arguments a = {.bench = {.name = "convert"}, .rows = 50000, .columns = 128, .rounds = 3};
 	gw_options_parse(&options, argc, argv, &a);
 	gw_status status = convert_run(&a);
 	gw_free(a.from);

@@ -81,10 +81,20 @@ static void over_paths(uint64_t seed, void (*body)(const struct ways *ways))
 	}
 }
 
+/* Rows in the order of their addresses, adjacent ones as spans. */
+static void calls_in_order(const struct ways *ways)
+{
+	struct gw_client_options options = {.part_config = ways->setup.fixture.folder, .threads = 1, .order = "always"};
+	struct ways ordered = {.clients = {open_client(&options)}, .count = 1};
+	calls(&ordered);
+	gw_client_close(ordered.clients[0]);
+}
+
 static void rows_of_calls(void **state)
 {
 	(void)state;
 	over_paths(31, calls);
+	paths_of_parts(31, calls_in_order);
 }
 
 static void batches(const struct ways *ways)
