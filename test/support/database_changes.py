@@ -111,6 +111,11 @@ def _every_column(arrow, table, draw):
     return arrow
 
 
+def _fill(arrow, table, draw):
+    table["fill"] = {"n": draw.randrange(9)}
+    return arrow
+
+
 def _direction(arrow, table, draw):
     for key in table["foreign_keys"][:1]:
         key["reverse"] = not key["reverse"]
@@ -133,7 +138,7 @@ def _touched(arrow, table, draw):
 
 
 _OF_TABLES = (_row_added, _row_added, _row_removed, _edited, _category, _referring, _column_added, _column_renamed,
-              _key_renamed, _option, _every_column, _direction, _key_dropped, _without_time, _touched)
+              _key_renamed, _option, _every_column, _fill, _direction, _key_dropped, _without_time, _touched)
 
 
 def _order(described, draw):
