@@ -352,7 +352,7 @@ def test_forked_processes_leave_the_port(served, monkeypatch):
 # --- Alerts. ---
 
 def test_alerts_name_metrics_that_exist(served):
-    rules = yaml.safe_load((TOP / "deploy/prometheus/graphwire.rules.yml").read_text())
+    rules = yaml.safe_load((TOP / "deploy/prometheus/alerts.yml").read_text())
     alerts = [rule for group in rules["groups"] for rule in group["rules"]]
     assert len({rule["alert"] for rule in alerts}) == len(alerts) > 8
     at = f"127.0.0.1:{free_port()}"
