@@ -168,7 +168,7 @@ static void add_once(json_t *list, const char *text)
 	json_array_append_new(list, json_string(text));
 }
 
-static void add_to(json_t *object, const char *name, double more)
+static void grow_number(json_t *object, const char *name, double more)
 {
 	json_object_set_new(object, name, json_real(answer_number(object, name) + more));
 }
@@ -186,9 +186,9 @@ static void add_connection(json_t *clients, const struct gw_question *question, 
 		return;
 	add_once(json_object_get(client, "names"), text_at(connection, "name"));
 	add_once(json_object_get(client, "transports"), text_at(connection, "transport"));
-	add_to(client, "requests", answer_number(connection, "requests"));
-	add_to(client, "reads", answer_number(connection, "reads"));
-	add_to(client, "read_bytes", answer_number(connection, "read_bytes"));
+	grow_number(client, "requests", answer_number(connection, "requests"));
+	grow_number(client, "reads", answer_number(connection, "reads"));
+	grow_number(client, "read_bytes", answer_number(connection, "read_bytes"));
 	if (*text_at(connection, "waits_for"))
 		json_array_append_new(json_object_get(client, "waits"),
 				      json_pack("{s:s, s:f, s:s, s:f}", "server", question->text, "part",

@@ -352,7 +352,7 @@ def test_forked_processes_leave_the_port(served, monkeypatch):
 # --- Alerts. ---
 
 def test_alerts_name_metrics_that_exist(served):
-    rules = yaml.safe_load((TOP / "deploy/prometheus/graphwire.rules.yml").read_text())
+    rules = yaml.safe_load((TOP / "deploy/prometheus/alerts.yml").read_text())
     alerts = [rule for group in rules["groups"] for rule in group["rules"]]
     assert len({rule["alert"] for rule in alerts}) == len(alerts) > 8
     at = f"127.0.0.1:{free_port()}"
@@ -360,6 +360,11 @@ def test_alerts_name_metrics_that_exist(served):
     values = {**scraped(metrics_of(served)), **scraped(at)}
     process.communicate("\n")
     names = {name for name, _ in values}
+    pages = {name for line in (TOP / "docs/OPERATE.md").read_text().splitlines() if line.startswith("| `")
+             for name in re.findall(r"`((?:graphwire|process)_[a-z_]+)`", line.split("|")[1])}
+    families = {re.sub("_(bucket|sum|count)$", "", name) if (name.rpartition("_")[0] + "_bucket") in names else name
+                for name in names}
+    assert pages == families
     labels = {key for _, pairs in values for key, _ in pairs} | {"instance", "job", "le"}
     for rule in alerts:
         used = set(re.findall(r"\b(?:graphwire|process)_[a-z_]+", rule["expr"])) - {"graphwire"}
