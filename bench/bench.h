@@ -31,6 +31,7 @@ int gw_bench_minibatch(int argc, char **argv);
 int gw_bench_links(int argc, char **argv);
 int gw_bench_remote(int argc, char **argv);
 int gw_bench_sample(int argc, char **argv);
+int gw_bench_serve(int argc, char **argv);
 int gw_bench_threads(int argc, char **argv);
 int gw_bench_update(int argc, char **argv);
 

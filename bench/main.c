@@ -15,6 +15,7 @@ static const struct {
 	{"gather", gw_bench_gather, "many rows, in memory, mapped and over networks, against bare loops"},
 	{"sample", gw_bench_sample, "neighbour sampling in memory, against a bare loop"},
 	{"minibatch", gw_bench_minibatch, "mini-batches from servers, against a bare loop for their rows"},
+	{"serve", gw_bench_serve, "single seeds from 1 to 64 callers, against bare chains of round trips"},
 	{"links", gw_bench_links, "mini-batches of edges, against mini-batches of nodes with as many seeds"},
 	{"ids", gw_bench_ids, "nodes by their original ids, against a bare loop with the same index"},
 	{"remote", gw_bench_remote, "rows and samples of remote parts, through the client"},

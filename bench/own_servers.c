@@ -270,7 +270,15 @@ gw_status gw_own_clients_open(struct gw_own_servers *own, const struct gw_own_cl
 		return status;
 	if (own_servers)
 		status = start_servers(own, gw_client_graph(*alone)->num_parts, options, &client, NULL);
+	own->served = client;
 	return status != GW_OK ? status : gw_client_open(&client, served);
+}
+
+gw_status gw_own_clients_again(const struct gw_own_servers *own, uint32_t threads, struct gw_client **out)
+{
+	struct gw_client_options client = own->served;
+	client.threads = threads;
+	return gw_client_open(&client, out);
 }
 
 gw_status gw_own_clients_more(struct gw_own_servers *own, const struct gw_own_clients_options *options,

@@ -23,6 +23,7 @@ struct gw_own_servers {
 	char addresses[GW_OWN_SERVERS_MAX][64];
 	const char *list[GW_OWN_SERVERS_MAX]; /* the addresses in the form that gw_client_options needs */
 	struct gw_launched launched;          /* the graph and servers of the job that started this program */
+	struct gw_client_options served;      /* with which gw_own_clients_open opened its client of servers */
 };
 
 /* Options for opening a benchmark's clients. */
@@ -49,6 +50,9 @@ gw_status gw_own_clients_check(const struct gw_client_options *client);
  * gw_own_servers_end. */
 gw_status gw_own_clients_open(struct gw_own_servers *own, const struct gw_own_clients_options *options,
 			      struct gw_client **alone, struct gw_client **served);
+
+/* Opens one more client of the servers that gw_own_clients_open's client has, with this number of threads. */
+gw_status gw_own_clients_again(const struct gw_own_servers *own, uint32_t threads, struct gw_client **out);
 
 /* After gw_own_clients_open has started servers: starts another server for each part of alone's graph, and opens a
  * client of these. GW_INVALID: the servers are not the benchmark's own. */

@@ -14,6 +14,7 @@
 #include "client/link/away.h"
 #include "client/link/catalog.h"
 #include "client/link/link.h"
+#include "client/metrics.h"
 #include "client/queries/neighbours.h"
 #include "client/rows/buffer.h"
 #include "client/rows/gather_call.h"
@@ -30,6 +31,7 @@
 #include "core/system/limits.h"
 #include "core/system/parallel.h"
 #include "core/system/stdio.h"
+#include "core/system/trace.h"
 
 #define ENGINES_MAX     64
 #define SPIN_US_MAX     1000000u
@@ -46,6 +48,8 @@ static gw_status parse_servers(struct gw_client *client, const struct gw_client_
 		struct gw_remote *server = &client->servers[i];
 		server->client = client;
 		gw_status status = gw_address_parse(options->servers[i], &server->address);
+		if (status == GW_OK)
+			gw_address_text(&server->address, server->text);
 		if (status == GW_OK && options->key_file)
 			status = gw_key_read(options->key_file, server->key, &server->key_bytes);
 		if (status != GW_OK)
@@ -165,12 +169,12 @@ static void warn_of_few_files(const struct gw_client *client)
 
 static gw_status open_engines(struct gw_client *client)
 {
-	client->engines = gw_calloc(client->engine_count, sizeof(*client->engines));
-	client->unused = gw_calloc(client->engine_count, sizeof(*client->unused));
+	client->engines = gw_calloc(client->engine_count + 1, sizeof(*client->engines));
+	client->unused = gw_calloc(client->engine_count + 1, sizeof(*client->unused));
 	if (!client->engines || !client->unused)
 		return GW_NO_MEMORY;
 	gw_status status = GW_OK;
-	for (uint32_t i = 0; i < client->engine_count && status == GW_OK; i++)
+	for (uint32_t i = 0; i <= client->engine_count && status == GW_OK; i++)
 		status = gw_engine_open(&client->engines[i], client, i);
 	return status;
 }
@@ -209,6 +213,8 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 		gw_engine_map_parts(&client->engines[i]);
 		status = gw_engine_start_thread(&client->engines[i]);
 	}
+	if (status == GW_OK)
+		gw_engine_map_parts(&client->engines[client->engine_count]);
 	/* Tensors of a standalone client belong only to this process and end with it. */
 	if (status == GW_OK && client->shares_job && !client->local_group)
 		status = gw_tensor_leases_begin(client, true, 0);
@@ -243,13 +249,16 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 		return status;
 	}
 	gw_client_note_process(client);
+	gw_trace_open();
 	pthread_mutex_init(&client->batches_lock, NULL);
 	pthread_mutex_init(&client->lookups_lock, NULL);
+	pthread_mutex_init(&client->short_lock, NULL);
 	status = open_any(client, options);
 	if (status != GW_OK) {
 		gw_client_close(client);
 		return status;
 	}
+	gw_client_metrics_begin(client);
 	*out = client;
 	return GW_OK;
 }
@@ -261,14 +270,15 @@ void gw_client_close(struct gw_client *client)
 	if (!client || gw_client_is_inherited(client))
 		return;
 	gw_error_keep(&kept);
+	gw_client_metrics_end(client);
 	gw_tensor_leases_destroy(client->leases);
-	for (uint32_t i = 0; client->engines && i < client->engine_count; i++)
+	for (uint32_t i = 0; client->engines && i <= client->engine_count; i++)
 		gw_engine_stop_thread(&client->engines[i]);
 	gw_batches_free(client);
 	gw_neighbours_free(client);
 	gw_calls_free(client);
 	gw_buffers_free(client);
-	for (uint32_t i = 0; client->engines && i < client->engine_count; i++) {
+	for (uint32_t i = 0; client->engines && i <= client->engine_count; i++) {
 		if (client->engines[i].group)
 			gw_engine_close(&client->engines[i]);
 	}
@@ -288,6 +298,7 @@ void gw_client_close(struct gw_client *client)
 	gw_meta_destroy(client->own_meta);
 	pthread_mutex_destroy(&client->batches_lock);
 	pthread_mutex_destroy(&client->lookups_lock);
+	pthread_mutex_destroy(&client->short_lock);
 	gw_free(client);
 	gw_clock_leave();
 	gw_error_restore(&kept);

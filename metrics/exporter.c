@@ -96,6 +96,12 @@ gw_status gw_exporter_start(struct gw_address *address, const struct gw_exporter
 	return GW_OK;
 }
 
+void gw_exporter_forget(const struct gw_exporter *exporter)
+{
+	if (exporter)
+		gw_http_forget(exporter->http);
+}
+
 void gw_exporter_stop(struct gw_exporter *exporter)
 {
 	if (!exporter)

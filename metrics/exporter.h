@@ -27,5 +27,7 @@ gw_status gw_exporter_address(const char *text, struct gw_address *out);
 gw_status gw_exporter_start(struct gw_address *address, const struct gw_exporter_source *source,
 			    struct gw_exporter **out);
 void gw_exporter_stop(struct gw_exporter *exporter); /* NULL is allowed */
+/* In a forked child, which does not have the thread: closes the child's copies of the sockets. NULL is allowed. */
+void gw_exporter_forget(const struct gw_exporter *exporter);
 
 #endif

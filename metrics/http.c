@@ -290,3 +290,12 @@ void gw_http_stop(struct gw_http *http)
 	pthread_join(http->thread, NULL);
 	http_free(http);
 }
+
+void gw_http_forget(const struct gw_http *http)
+{
+	close(http->listener);
+	close(http->wake);
+	for (uint32_t i = 0; i < GW_HTTP_CONNECTIONS; i++)
+		if (http->connections[i].phase != HTTP_FREE)
+			close(http->connections[i].fd);
+}

@@ -37,5 +37,7 @@ void gw_http_respond(struct gw_http_response *response, uint32_t status, const c
 gw_status gw_http_start(struct gw_address *address, gw_http_handler handler, void *context, struct gw_http **out);
 /* Ends the thread; open connections are closed. NULL is allowed. */
 void gw_http_stop(struct gw_http *http);
+/* Closes the copies of the sockets that a forked child has. It frees nothing: the thread may have been at work. */
+void gw_http_forget(const struct gw_http *http);
 
 #endif

@@ -34,14 +34,14 @@ static const struct gw_figure time_figures[] = {
 	{0},
 };
 
-struct client_values {
+struct peer_values {
 	const char *name, *client, *transport, *waits_for;
 	uint64_t reads, read_bytes, calls;
 	double waits_s;
 };
 
-#define AT(field) offsetof(struct client_values, field)
-static const struct gw_figure client_figures[] = {
+#define AT(field) offsetof(struct peer_values, field)
+static const struct gw_figure peer_figures[] = {
 	{"name", "the client's address, or its process on this host", GW_FIGURE_NUMBER, GW_FIGURE_TEXT, AT(name), NULL,
 	 0, 0, NULL, NULL},
 	{"client", "the same for all connections of a client", GW_FIGURE_NUMBER, GW_FIGURE_TEXT, AT(client), NULL, 0, 0,
@@ -160,7 +160,7 @@ static json_t *clients_json(struct gw_service *service)
 		char text[16], client[2 * sizeof(peers[i].client_uuid) + 1];
 		for (size_t b = 0; b < sizeof(peers[i].client_uuid); b++)
 			snprintf(client + 2 * b, 3, "%02x", peers[i].client_uuid[b]);
-		const struct client_values values = {
+		const struct peer_values values = {
 			.name = peers[i].name,
 			.client = client,
 			.transport = gw_schemes[peers[i].scheme].name,
@@ -170,7 +170,7 @@ static json_t *clients_json(struct gw_service *service)
 			.calls = peers[i].calls,
 			.waits_s = (double)peers[i].call_ns / 1e9,
 		};
-		json_array_append_new(list, gw_figures_json(client_figures, &values));
+		json_array_append_new(list, gw_figures_json(peer_figures, &values));
 	}
 	gw_free(peers);
 	return list;

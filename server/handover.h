@@ -11,12 +11,13 @@
  *                    ◀─── go
  *   serves; serving ─────────────────────────────────▶ ends
  *
- * The socket is in the runtime folder, for processes of this user alone. Clients that connect between the two wait in the
- * queue of the listening socket. The successor goes on as the same incarnation, so clients' tensors stay valid, and a
- * repeated call is answered from the memory of calls.
+ * The socket is in the runtime folder, for processes of this user alone. Clients that connect between the two wait in
+ * the queue of the listening socket. The successor goes on as the same incarnation, so clients' tensors stay valid, and
+ * a repeated call is answered from the memory of calls.
  *
  * Whatever fails before "go", also the end of the successor, leaves the running server serving: it listens again on its
- * sockets. If the running server is killed after the successor has copied everything, the successor goes on without "go".
+ * sockets. If the running server is killed after the successor has copied everything, the successor goes on without
+ * "go".
  */
 #ifndef GW_SERVER_HANDOVER_H
 #define GW_SERVER_HANDOVER_H

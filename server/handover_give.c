@@ -14,12 +14,12 @@
 #include "server/handover.h"
 #include "server/handover_text.h"
 #include "server/handover_wire.h"
-#include "transport/shm/shm.h"
+#include "transport/local_socket.h"
 
 #define HELLO_NS  (2 * GW_NS_PER_SECOND)
 #define SEND_NS   (10 * GW_NS_PER_SECOND)
 #define DRAIN_MS  250u                    /* how long answers that are open may take */
-#define FROZEN_NS (10 * GW_NS_PER_SECOND) /* how long the successor may take while nobody serves, ... */
+#define FROZEN_NS (10 * GW_NS_PER_SECOND) /* how long the successor may take while no server answers, ... */
 #define COPY_BPS  (100u << 20)            /* ... and so many bytes of tensors for each second more */
 
 struct giver {
@@ -78,8 +78,7 @@ void gw_handover_end(struct gw_server *server)
 
 static gw_status give_send(const struct giver *giver, json_t *json, const int *fds, uint32_t fd_count)
 {
-	gw_status status =
-		gw_handover_send(giver->fd, json, NULL, 0, fds, fd_count, gw_now_ns() + SEND_NS);
+	gw_status status = gw_handover_send(giver->fd, json, NULL, 0, fds, fd_count, gw_now_ns() + SEND_NS);
 	json_decref(json);
 	return status;
 }
@@ -209,8 +208,8 @@ static gw_status send_state(struct giver *giver, uint64_t frozen_ns)
 	if (status == GW_OK)
 		status = send_tensors(giver, &giver->moves, true);
 	if (status == GW_OK)
-		status = gw_handover_send(giver->fd, NULL, past.calls, past.calls_bytes, NULL, 0,
-					  gw_now_ns() + SEND_NS);
+		status =
+			gw_handover_send(giver->fd, NULL, past.calls, past.calls_bytes, NULL, 0, gw_now_ns() + SEND_NS);
 	gw_free(past.calls);
 	return status;
 }
@@ -240,7 +239,7 @@ static gw_status read_copied(struct giver *giver, const json_t *copied)
 	return GW_OK;
 }
 
-/* From here on nobody serves, until the successor does or this server thaws. */
+/* From here on no server answers, until the successor serves or this server thaws. */
 static gw_status give_frozen(struct giver *giver)
 {
 	struct gw_handover_message message;
@@ -252,8 +251,8 @@ static gw_status give_frozen(struct giver *giver)
 	if (status == GW_OK)
 		status = send_state(giver, frozen_ns);
 	if (status == GW_OK)
-		status = give_receive(giver, "copied",
-				      gw_now_ns() + FROZEN_NS + bytes / COPY_BPS * GW_NS_PER_SECOND, &message);
+		status = give_receive(giver, "copied", gw_now_ns() + FROZEN_NS + bytes / COPY_BPS * GW_NS_PER_SECOND,
+				      &message);
 	if (status != GW_OK)
 		return status;
 	status = read_copied(giver, message.json);

@@ -12,7 +12,7 @@
 #include "server/handover.h"
 #include "server/handover_text.h"
 #include "server/handover_wire.h"
-#include "transport/shm/shm.h"
+#include "transport/local_socket.h"
 
 #define ANSWER_NS (10 * GW_NS_PER_SECOND)
 #define DEATH_MS  5000 /* how long a process takes to end after its sockets are closed */
@@ -227,9 +227,9 @@ static gw_status adopt_memory(const struct gw_tensor_table_options *options, str
 	if (moved->memory.state_fd < 0)
 		return GW_OK;
 	int fd = moved->memory.state_fd;
-	gw_status status = moved->store ? gw_row_store_adopt_state(moved->store, &moved->memory)
-					: gw_fail(GW_PROTOCOL, "the state of tensor \"%s\" came without rows",
-						  moved->plan.name);
+	gw_status status =
+		moved->store ? gw_row_store_adopt_state(moved->store, &moved->memory)
+			     : gw_fail(GW_PROTOCOL, "the state of tensor \"%s\" came without rows", moved->plan.name);
 	if (!moved->store)
 		close(fd);
 	moved->memory.state_fd = -1;

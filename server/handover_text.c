@@ -1,5 +1,5 @@
-/* See handover_text.h. jansson reports a shortage of memory by NULL, which a message then lacks: the other side finds the
- * member missing, and the hand-over fails. */
+/* See handover_text.h. jansson reports a shortage of memory by NULL, which a message then lacks: the other side finds
+ * the member missing, and the hand-over fails. */
 #include "server/handover_text.h"
 
 #include <string.h>
@@ -93,7 +93,7 @@ json_t *gw_handover_arrays(const struct gw_part *part)
 	return list;
 }
 
-static gw_status check_array(const json_t *json, const struct gw_array *array)
+static gw_status check_moved_array(const json_t *json, const struct gw_array *array)
 {
 	uint64_t digest, offset, bytes;
 	const char *key = json_string_value(json_object_get(json, "key"));
@@ -108,8 +108,8 @@ static gw_status check_array(const json_t *json, const struct gw_array *array)
 		status = gw_handover_number(json, "offset", UINT64_MAX, &offset);
 	if (status == GW_OK)
 		status = gw_handover_number(json, "bytes", UINT64_MAX, &bytes);
-	if (status == GW_OK && (digest != array->meta->digest || bytes != gw_array_meta_bytes(array->meta) ||
-				offset != array->offset))
+	if (status == GW_OK &&
+	    (digest != array->meta->digest || bytes != gw_array_meta_bytes(array->meta) || offset != array->offset))
 		status = gw_fail(GW_WRONG_GRAPH,
 				 "\"%s\" differs from that of the running server: the graph was written again since "
 				 "it loaded the part; restart it",
@@ -122,7 +122,7 @@ gw_status gw_handover_arrays_check(const json_t *arrays, const struct gw_part *p
 	const struct gw_array *array;
 	uint32_t count = 0;
 	while ((array = gw_part_array_at(part, count)) != NULL) {
-		gw_status status = check_array(json_array_get(arrays, count), array);
+		gw_status status = check_moved_array(json_array_get(arrays, count), array);
 		if (status != GW_OK)
 			return status;
 		count++;
@@ -142,7 +142,7 @@ static uint64_t bits_of(double value)
 	return bits;
 }
 
-static json_t *numbers_of(const uint64_t *values, uint32_t n)
+static json_t *list_of(const uint64_t *values, uint32_t n)
 {
 	json_t *list = json_array();
 	for (uint32_t i = 0; i < n; i++)
@@ -151,7 +151,7 @@ static json_t *numbers_of(const uint64_t *values, uint32_t n)
 }
 
 /* A list of exactly n numbers; fewer are followed by zeros if `fewer` is allowed. */
-static gw_status read_numbers(const json_t *json, const char *name, bool fewer, uint64_t *out, uint32_t n)
+static gw_status read_list(const json_t *json, const char *name, bool fewer, uint64_t *out, uint32_t n)
 {
 	const json_t *list = json_object_get(json, name);
 	size_t count = json_array_size(list);
@@ -171,7 +171,7 @@ static void plan_put(json_t *json, const struct gw_tensor_plan *plan)
 	json_object_set_new(json, "name", json_string(plan->name));
 	json_object_set_new(json, "job", json_string(plan->job));
 	json_object_set_new(json, "source", json_string(plan->source));
-	json_object_set_new(json, "shape", numbers_of(plan->shape, GW_DIMS_MAX));
+	json_object_set_new(json, "shape", list_of(plan->shape, GW_DIMS_MAX));
 	gw_handover_set(json, "seed", plan->seed);
 	gw_handover_set(json, "low", bits_of(plan->low));
 	gw_handover_set(json, "high", bits_of(plan->high));
@@ -199,7 +199,7 @@ static gw_status plan_read(const json_t *json, struct gw_tensor_plan *plan)
 	if (status == GW_OK)
 		status = gw_handover_word(json, "source", plan->source, sizeof(plan->source));
 	if (status == GW_OK)
-		status = read_numbers(json, "shape", true, plan->shape, GW_DIMS_MAX);
+		status = read_list(json, "shape", true, plan->shape, GW_DIMS_MAX);
 	if (status == GW_OK)
 		status = gw_handover_number(json, "seed", UINT64_MAX, &plan->seed);
 	if (status == GW_OK)
@@ -226,12 +226,12 @@ json_t *gw_handover_tensor(const struct gw_tensor_moved *moved, uint32_t parts)
 	json_object_set_new(json, "restored", json_boolean(moved->restored));
 	json_object_set_new(json, "ready", json_boolean(moved->ready));
 	if (moved->epochs)
-		json_object_set_new(json, "epochs", numbers_of(moved->epochs, parts));
+		json_object_set_new(json, "epochs", list_of(moved->epochs, parts));
 	if (!moved->ready)
 		return json;
 	gw_handover_set(json, "region", moved->region);
 	gw_handover_set(json, "generation", moved->generation);
-	json_object_set_new(json, "counts", numbers_of(moved->counts, 6));
+	json_object_set_new(json, "counts", list_of(moved->counts, 6));
 	json_object_set_new(json, "rows", gw_handover_shape(&moved->memory.rows));
 	if (moved->memory.state_fd < 0)
 		return json;
@@ -254,7 +254,7 @@ static gw_status ready_read(const json_t *json, struct gw_tensor_moved *out)
 	if (status == GW_OK)
 		status = gw_handover_number(json, "generation", UINT32_MAX, &generation);
 	if (status == GW_OK)
-		status = read_numbers(json, "counts", true, out->counts, 6);
+		status = read_list(json, "counts", true, out->counts, 6);
 	if (status == GW_OK)
 		status = gw_handover_shape_read(json_object_get(json, "rows"), &out->memory.rows);
 	if (status == GW_OK && state)
@@ -285,7 +285,7 @@ gw_status gw_handover_tensor_read(const json_t *json, uint32_t parts, struct gw_
 	out->epochs = gw_calloc(parts, sizeof(uint64_t));
 	if (!out->epochs)
 		return GW_NO_MEMORY;
-	status = read_numbers(json, "epochs", false, out->epochs, parts);
+	status = read_list(json, "epochs", false, out->epochs, parts);
 	if (status != GW_OK) {
 		gw_free(out->epochs);
 		out->epochs = NULL;

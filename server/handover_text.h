@@ -1,5 +1,6 @@
-/* The JSON objects of a hand-over: from the structs of a server, and back. Reading trusts nothing: what is missing or out
- * of range is GW_PROTOCOL, and names the member. See server/handover_wire.h for what may change between versions. */
+/* The JSON objects of a hand-over: from the structs of a server, and back. Reading trusts nothing: what is missing or
+ * out of range is GW_PROTOCOL, and names the member. See server/handover_wire.h for what may change between versions.
+ */
 #ifndef GW_SERVER_HANDOVER_TEXT_H
 #define GW_SERVER_HANDOVER_TEXT_H
 
@@ -24,8 +25,8 @@ gw_status gw_handover_shape_read(const json_t *json, struct gw_arena_shape *out)
 
 /* The arrays of a part: key, digest, place. */
 json_t *gw_handover_arrays(const struct gw_part *part);
-/* Whether the old server's arrays are those of this part, at the same places. GW_WRONG_GRAPH names the first difference;
- * GW_INVALID: the mutable features differ. */
+/* Whether the old server's arrays are those of this part, at the same places. GW_WRONG_GRAPH names the first
+ * difference; GW_INVALID: the mutable features differ. */
 gw_status gw_handover_arrays_check(const json_t *arrays, const struct gw_part *part);
 
 json_t *gw_handover_tensor(const struct gw_tensor_moved *moved, uint32_t parts);

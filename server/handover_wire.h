@@ -30,8 +30,8 @@ gw_status gw_handover_send(int fd, const json_t *json, const void *bytes, uint64
 			   uint32_t fd_count, uint64_t deadline_ns);
 
 /* Receives one message, which gw_handover_message_end frees. GW_PEER_LOST: the other side has closed the socket;
- * GW_DEADLINE: the message did not begin in time, or stopped in the middle; GW_CANCELLED: `watched` became readable (-1:
- * none); GW_PROTOCOL: something else than a message came. */
+ * GW_DEADLINE: the message did not begin in time, or stopped in the middle; GW_CANCELLED: `watched` became readable
+ * (-1: none); GW_PROTOCOL: something else than a message came. */
 gw_status gw_handover_receive(int fd, int watched, uint64_t deadline_ns, struct gw_handover_message *out);
 void gw_handover_message_end(struct gw_handover_message *message);
 /* Descriptor i of the message, which becomes the caller's; -1: it has none. */

@@ -4,9 +4,9 @@
  *                                                                                -> else: each mapping keeps the memory
  *
  * A server's own mapping is writable while the server lives. A server that took over the memory of another one cannot
- * write to it, and has a private mapping of it (core/memory/arena_pages.h). Clients map the memory shared and read-only,
- * which the seals enforce.
- * The result becomes part of an error text. Processes that cannot be read, or do not fit into the text, are left out.
+ * write to it, and has a private mapping of it (core/memory/arena_pages.h). Clients map the memory shared and
+ * read-only, which the seals enforce. The result becomes part of an error text. Processes that cannot be read, or do
+ * not fit into the text, are left out.
  */
 #include "server/leftover_memory.h"
 

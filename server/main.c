@@ -1,11 +1,11 @@
 /* `graphwire serve`: options -> start -> ready line -> wait for a signal -> drain. */
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <poll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -212,8 +212,8 @@ static gw_status print_ready(const struct gw_server *server)
 			 gw_text_bytes(rate, seconds > 0 ? (double)load->bytes / seconds : 0));
 	snprintf(line, sizeof(line), "serving part %u of %u of %s at %s: %s, over %s, %u thread%s, pid %ld\n",
 		 server->options.part, server->meta->num_parts, server->meta->graph_name,
-		 gw_server_address(server, address), loaded, gw_server_transports(server, transports), server->options.threads,
-		 server->options.threads == 1 ? "" : "s", (long)getpid());
+		 gw_server_address(server, address), loaded, gw_server_transports(server, transports),
+		 server->options.threads, server->options.threads == 1 ? "" : "s", (long)getpid());
 	gw_lines_put(&lines, line, strlen(line));
 	int error = gw_lines_drain(&lines, READY_MS);
 	if (error == ETIMEDOUT)
@@ -284,8 +284,7 @@ static int keep_files_until_signal(struct gw_server *server, const sigset_t *sig
 	enum gw_handover_result result = GW_HANDOVER_NONE;
 	const struct timespec look = {.tv_sec = GW_SERVER_KEEP_S}, now = {0};
 	while (result == GW_HANDOVER_NONE) {
-		struct pollfd polled[2] = {{.fd = fd, .events = POLLIN},
-					   {.fd = server->handover_fd, .events = POLLIN}};
+		struct pollfd polled[2] = {{.fd = fd, .events = POLLIN}, {.fd = server->handover_fd, .events = POLLIN}};
 		if (fd >= 0)
 			poll(polled, 2, GW_SERVER_KEEP_S * 1000);
 		received = sigtimedwait(signals, NULL, fd >= 0 ? &now : &look);

@@ -1,5 +1,5 @@
-/* The server's exporter. It runs while the part loads, so a probe can tell a server that loads from one that is gone;
- * the figures of what does not exist yet are 0. */
+/* The server's exporter. It runs while the part loads, so that a probe distinguishes a server that loads from a dead
+ * one; the figures of what does not exist yet are 0. */
 #include "core/errors/log.h"
 #include "metrics/exporter.h"
 #include "server/figures.h"

@@ -44,7 +44,7 @@ struct gw_server_options {
 	uint32_t mutable_count;
 	bool metrics; /* answer scrapers at metrics_at */
 	struct gw_address metrics_at;
-	bool take_over; /* from the running server of the part: see server/handover.h */
+	bool take_over;           /* from the running server of the part: see server/handover.h */
 	uint32_t tensor_lease_ms; /* how long a job's tensors stay after its last client; 0: 300,000 */
 };
 
@@ -82,12 +82,12 @@ struct gw_server {
 	atomic_bool draining; /* the listeners drain: connections_open only falls */
 	pthread_mutex_t gate; /* threads serve when they have passed it */
 	/* Hand-over: server/handover.h */
-	int handover_fd;                   /* by which a successor finds this server; -1: none */
-	struct gw_taker *taker;            /* of a successor, until it serves */
-	int sockets[2];                    /* listening sockets for the network and for this host; -1: none */
-	atomic_bool yield;                 /* the listeners' sockets stay, in `sockets` */
-	gw_status yielded;                 /* whether that worked */
-	const struct gw_scheme *kept[2];   /* transports that a successor must offer; NULL: none */
+	int handover_fd;                 /* by which a successor finds this server; -1: none */
+	struct gw_taker *taker;          /* of a successor, until it serves */
+	int sockets[2];                  /* listening sockets for the network and for this host; -1: none */
+	atomic_bool yield;               /* the listeners' sockets stay, in `sockets` */
+	gw_status yielded;               /* whether that worked */
+	const struct gw_scheme *kept[2]; /* transports that a successor must offer; NULL: none */
 };
 
 /* serve.c: loads, listens, starts the threads; returns when the server is ready. A failure leaves nothing behind. */

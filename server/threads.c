@@ -101,9 +101,8 @@ static gw_status listen_network(struct gw_server *server, struct gw_poll_group *
 		if (scheme->local || (asked ? scheme != asked : loopback))
 			continue;
 		snprintf(address.scheme, sizeof(address.scheme), "%s", scheme->name);
-		gw_status status =
-			gw_listen_on(groups, server->options.threads, &address, server->service, server->sockets[0],
-				     &server->listener);
+		gw_status status = gw_listen_on(groups, server->options.threads, &address, server->service,
+						server->sockets[0], &server->listener);
 		if (status == GW_OK || status == GW_BUSY || asked || scheme == server->kept[0])
 			return status;
 		gw_log(status == GW_UNSUPPORTED ? GW_LOG_INFO : GW_LOG_WARN, "clients on other hosts use TCP alone: %s",
@@ -123,9 +122,8 @@ static gw_status listen_local(struct gw_server *server, struct gw_poll_group *co
 		if (!scheme->local || (asked && scheme != asked))
 			continue;
 		snprintf(address.scheme, sizeof(address.scheme), "%s", scheme->name);
-		gw_status status =
-			gw_listen_on(groups, server->options.threads, &address, server->service, server->sockets[1],
-				     &server->local);
+		gw_status status = gw_listen_on(groups, server->options.threads, &address, server->service,
+						server->sockets[1], &server->local);
 		if (status == GW_OK || asked || scheme == server->kept[1])
 			return status;
 		gw_log(GW_LOG_INFO, "clients on this host use TCP: %s", gw_last_error());

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
-#include "tensors/table_move.h"
 #include "tensors/table_private.h"
 
 gw_status gw_tensor_table_create(const struct gw_tensor_table_options *options, struct gw_tensor_table **out)
@@ -232,14 +231,12 @@ gw_status gw_tensor_table_expect(struct gw_tensor_table *table, const struct gw_
 	return status;
 }
 
-gw_status gw_table_take_waiting(struct gw_tensor_table *table, const struct gw_tensor_moved *moved,
+gw_status gw_table_take_waiting(struct gw_tensor_table *table, const struct gw_tensor_create_call *call, uint64_t epoch,
 				struct gw_shard **out)
 {
-	const struct gw_tensor_create_call call = {
-		.plan = moved->plan, .leader = moved->leader, .restored = moved->restored};
-	gw_status status = table_add(table, &call, moved->epoch, out);
+	gw_status status = table_add(table, call, epoch, out);
 	if (status == GW_OK)
-		(*out)->leader = moved->leader; /* 0: not known yet */
+		(*out)->leader = call->leader; /* 0: not known yet */
 	return status;
 }
 

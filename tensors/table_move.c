@@ -1,6 +1,6 @@
-/* Gives a table's tensors to another process, or takes them: see table_move.h. Giving happens under the table's lock, and
- * references each shard, so that none ends meanwhile. The filler and the keeper of the old server may go on: what they
- * make after that is not given. */
+/* Gives a table's tensors to another process, or takes them: see table_move.h. Giving happens under the table's lock,
+ * and references each shard, so that none ends meanwhile. The filler and the keeper of the old server may go on: what
+ * they make after that is not given. */
 #include "tensors/table_move.h"
 
 #include <stdio.h>
@@ -154,6 +154,8 @@ gw_status gw_tensor_table_take(struct gw_tensor_table *table, struct gw_tensor_m
 {
 	struct gw_shard *shard = NULL;
 	uint32_t slot = (uint32_t)(moved->epoch % GW_TABLE_SLOTS);
+	const struct gw_tensor_create_call call = {
+		.plan = moved->plan, .leader = moved->leader, .restored = moved->restored};
 	pthread_mutex_lock(&table->lock);
 	gw_status status = GW_OK;
 	if (moved->epoch >> 32 != table->line || atomic_load(&table->slots[slot]) ||
@@ -165,7 +167,7 @@ gw_status gw_tensor_table_take(struct gw_tensor_table *table, struct gw_tensor_m
 		status = gw_table_start(table);
 	if (status == GW_OK)
 		status = moved->store ? table_take_ready(table, moved, &shard)
-				      : gw_table_take_waiting(table, moved, &shard);
+				      : gw_table_take_waiting(table, &call, moved->epoch, &shard);
 	if (status == GW_OK) {
 		gw_entry_of(shard)->epochs = moved->epochs;
 		moved->epochs = NULL;

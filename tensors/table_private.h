@@ -118,8 +118,9 @@ static inline uint32_t gw_table_lease_ms(const struct gw_tensor_table *table)
  * lock must be held. */
 struct gw_table_shard *gw_table_shard_new(struct gw_tensor_table *table);
 void gw_table_shard_drop(struct gw_tensor_table *table, struct gw_table_shard *entry);
-/* Adds a shard to the list, which is then the shard's only user. Sets the shard's epoch, unless it has one. If the shard has no leader,
- * the epoch also becomes its leader. The lock must be held; the caller has checked that there is room. */
+/* Adds a shard to the list, which is then the shard's only user. Sets the shard's epoch, unless it has one. If the
+ * shard has no leader, the epoch also becomes its leader. The lock must be held; the caller has checked that there is
+ * room. */
 void gw_table_enter(struct gw_tensor_table *table, struct gw_table_shard *entry);
 /* Removes a shard from the list. The lock must be held. The caller releases the shard afterwards, without the lock. */
 void gw_table_unlist(struct gw_tensor_table *table, struct gw_shard *shard);
@@ -151,9 +152,8 @@ gw_status gw_shard_publish_as(struct gw_tensor_table *table, struct gw_table_sha
 /* The seed of the hashes of a shard's rows. */
 uint64_t gw_shard_seed(uint64_t incarnation, uint64_t epoch);
 
-struct gw_tensor_moved;
-/* Lists a moved shard that the filler is to fill. The lock must be held. */
-gw_status gw_table_take_waiting(struct gw_tensor_table *table, const struct gw_tensor_moved *moved,
+/* Lists a shard of another process's table, with its epoch, that the filler is to fill. The lock must be held. */
+gw_status gw_table_take_waiting(struct gw_tensor_table *table, const struct gw_tensor_create_call *call, uint64_t epoch,
 				struct gw_shard **out);
 
 /* Starts the table's threads when the first tensor is created. The lock must be held. */

@@ -69,9 +69,8 @@ static gw_status shard_publish(struct gw_tensor_table *table, struct gw_table_sh
 		return GW_OK;
 	gw_shard_ref(&entry->shard); /* for its readers */
 	entry->table = table;
-	gw_status status = generation
-				   ? gw_service_publish_as(table->options.service, &region, id, generation, out)
-				   : gw_service_publish(table->options.service, &region, out);
+	gw_status status = generation ? gw_service_publish_as(table->options.service, &region, id, generation, out)
+				      : gw_service_publish(table->options.service, &region, out);
 	if (status == GW_OK)
 		return GW_OK;
 	out->generation = 0;

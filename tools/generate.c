@@ -128,9 +128,11 @@ static gw_status generate(const struct generate_arguments *a)
 		status = gw_builder_create(a->name, &builder);
 	if (status != GW_OK)
 		return status;
+	status = gw_builder_limit(builder, a->out, a->build.memory);
 	gw_phase_hush(a->build.quiet);
 	struct gw_phase phase = gw_phase_begin(a->build.threads, a->build.quiet);
-	status = gw_rmat_build(&a->rmat, builder);
+	if (status == GW_OK)
+		status = gw_rmat_build(&a->rmat, builder);
 	if (status == GW_OK) {
 		gw_phase_end(&phase, "generate", 0);
 		phase = gw_phase_begin(a->build.threads, a->build.quiet);
@@ -145,6 +147,7 @@ static gw_status generate(const struct generate_arguments *a)
 	}
 	if (status == GW_OK) {
 		gw_phase_end(&phase, "sort and write", stats.bytes);
+		gw_phase_print_runs(a->build.quiet, stats.runs, stats.file_bytes);
 		gw_phase_print_times(a->build.quiet, stats.times_bytes);
 		gw_phase_print_graph(a->build.quiet, a->out, a->name, stats.nodes, stats.edges);
 	}

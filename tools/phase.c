@@ -46,6 +46,14 @@ void gw_phase_print_times(bool quiet, uint64_t bytes)
 			gw_text_bytes(text, (double)bytes));
 }
 
+void gw_phase_print_runs(bool quiet, uint64_t runs, uint64_t file_bytes)
+{
+	char text[GW_UNIT_TEXT_MAX];
+	if (!quiet && runs)
+		fprintf(stderr, "memory: edges sorted in %llu runs, with temporary files of %s\n",
+			(unsigned long long)runs, gw_text_bytes(text, (double)file_bytes));
+}
+
 struct gw_phase gw_phase_begin(unsigned threads, bool quiet)
 {
 	struct gw_phase phase = {.threads = threads ? threads : gw_processors(), .quiet = quiet};

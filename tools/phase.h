@@ -21,6 +21,9 @@ void gw_phase_print_graph(bool quiet, const char *folder, const char *name, uint
 /* Prints the bytes of the arrays that are made of times, on stderr; no line for 0. */
 void gw_phase_print_times(bool quiet, uint64_t bytes);
 
+/* Prints the number of runs and the bytes of temporary files, on stderr; no line without such files. */
+void gw_phase_print_runs(bool quiet, uint64_t runs, uint64_t file_bytes);
+
 /* threads 0: all processors. */
 struct gw_phase gw_phase_begin(unsigned threads, bool quiet);
 

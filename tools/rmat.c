@@ -254,7 +254,7 @@ gw_status gw_rmat_build(const struct gw_rmat_options *options, struct gw_builder
 	struct generating g = {.options = options};
 	uint64_t nodes = 1ull << options->scale, edges, bytes;
 	uint32_t ntype;
-	/* 16 bytes an edge here, 16 more to sort them, 24 while they are written. */
+	/* Edges beyond the builder's limit are in files. */
 	if (__builtin_mul_overflow(nodes, options->edge_factor, &edges) ||
 	    __builtin_mul_overflow(
 		    edges, 56 + 4ull * options->num_weights + (options->time ? 16 : 0) + (options->node_time ? 8 : 0),
@@ -262,7 +262,8 @@ gw_status gw_rmat_build(const struct gw_rmat_options *options, struct gw_builder
 	    __builtin_add_overflow(bytes, nodes * (options->features * 4ull + 32), &bytes))
 		return gw_fail(GW_LIMIT, "scale %u with %llu edges per node: too big", options->scale,
 			       (unsigned long long)options->edge_factor);
-	gw_status status = gw_memory_check(bytes, -1, "generating the graph: a smaller --scale takes less;");
+	gw_status status = gw_memory_check(nodes * (options->features * 4ull + 32), -1,
+					   "generating the graph: a smaller --scale takes less;");
 	if (status == GW_OK)
 		status = gw_builder_ntype(builder, "_N", &ntype);
 	if (status != GW_OK)

@@ -147,9 +147,9 @@ struct gw_poll_group_options {
 
 #define GW_TRANSPORTS_MAX 8 /* backends of one build; > GW_SCHEMES, so that a test can add one */
 
-/* A backend: a table of functions. Every slot is filled, except listener_keep and listener_yield; gw_transport_find asserts this. `state`
- * is the backend's part of a poll group. The poll group's thread calls every slot, except where a slot's comment names
- * other threads. */
+/* A backend: a table of functions. Every slot is filled, except listener_keep and listener_yield; gw_transport_find
+ * asserts this. `state` is the backend's part of a poll group. The poll group's thread calls every slot, except where a
+ * slot's comment names other threads. */
 struct gw_transport {
 	const struct gw_scheme *scheme; /* the transport's names and properties */
 	uint32_t number;                /* the scheme's number, < GW_TRANSPORTS_MAX: the index in gw_buffer.words */
@@ -259,7 +259,8 @@ struct gw_transport {
 	/* Server: accepts clients of the service at the address. The groups get connections in turn, and serve them
 	 * while they are polled. GW_BUSY: the port is taken; the text names the process that has it, if /proc shows
 	 * that. Port 0: any port, found in listener->address. The groups stay the caller's and outlive the listener.
-	 * socket: a socket that listens at the address already, from listener_yield, which stays the caller's; -1: none. */
+	 * socket: a socket that listens at the address already, from listener_yield, which stays the caller's; -1:
+	 * none. */
 	gw_status (*listen)(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			    struct gw_service *service, int socket, struct gw_listener **out);
 	/* Stops accepting; open connections go on. With close = true it also ends the connections: on return, none of
@@ -275,8 +276,8 @@ struct gw_transport {
 	void (*listener_free)(struct gw_listener *listener);
 
 	/* Stops accepting for ever, as listener_stop without close does, but keeps the socket and its name for another
-	 * listener, of this or another process: clients that connect meanwhile wait in the socket's queue. *socket is the
-	 * caller's. Same threads as listener_drain. A failure changes nothing. NULL: it has no socket. */
+	 * listener, of this or another process: clients that connect meanwhile wait in the socket's queue. *socket is
+	 * the caller's. Same threads as listener_drain. A failure changes nothing. NULL: it has no socket. */
 	gw_status (*listener_yield)(struct gw_listener *listener, int *socket);
 
 	/* Keeps the files by which clients find the listener. NULL if clients need no file; no other slot may be NULL.

@@ -40,9 +40,9 @@ def write_tables(folder, sizes):
                                   "time": pa.array(times, pa.timestamp("ns"))}), folder / "events.parquet")
 
 
-def kumo_index(schema, tables, out):
-    """Writes kumo-engine's index, by its own converter of configurations and its own program, without statistics.
-    schema: {table: {foreign key: its table}}; tables with foreign keys have times."""
+def kumo_words(schema, tables, out):
+    """The words of kumo-engine's own program that write its index, without statistics, from the configuration that its
+    own converter makes here. schema: {table: {foreign key: its table}}; tables with foreign keys have times."""
     import diskgraph
 
     def key(name, **more):
@@ -59,8 +59,12 @@ def kumo_index(schema, tables, out):
     (source / "diskgraph_config.json").write_text(json.dumps(diskgraph.DiskgraphConfigConverter(
         config, str(tables), dict.fromkeys(schema, "1"),
         source_paths={name: str(tables / f"{name}.parquet") for name in schema}).convert()))
-    ingest = Path(diskgraph.__file__).parent / "bin/ingest"
-    subprocess.run([ingest, "--source", source, "--output", out], check=True, stdout=sys.stderr)
+    return [Path(diskgraph.__file__).parent / "bin/ingest", "--source", source, "--output", out]
+
+
+def kumo_index(schema, tables, out):
+    """Writes kumo-engine's index."""
+    subprocess.run(kumo_words(schema, tables, out), check=True, stdout=sys.stderr)
 
 
 def graphwire_parts(tables, out):

@@ -7,8 +7,8 @@
 #   DIR/pyg                      virtual environment: PyTorch Geometric 2.8.1 on torch 2.13.0, with torch-sparse and torch-scatter
 #                                built from source (twenty minutes of two processors)
 #   DIR/pyglib                   the same with pyg-lib, if $PYG_LIB_SOURCE is a folder with its source and submodules
-#   DIR/kumo                     virtual environment: kumo-engine 1.0.0 without torch, which its sampler does not need; only with
-#                                "kumo" (Python 3.11 or newer)
+#   DIR/kumo                     virtual environment: kumo-engine 1.0.0 without torch, which its sampler does not need, and DuckDB;
+#                                only with "kumo" (Python 3.11 or newer)
 #   DIR/shop                     virtual environment: PyTorch Geometric 2.8.1 and PyTorch Frame 0.3.0 on torch 2.13.0,
 #                                kumo-engine 1.0.0 and, as DIR/pyglib, pyg-lib; only with "shop"
 #   DIR/gb                       virtual environment: dgl 2.1.0 on torch 2.2.1 for GraphBolt; only with "full" (several GB)
@@ -26,7 +26,7 @@ if [ "${2:-}" = kumo ]; then
 	if [ ! -e "$dir/kumo/ready" ]; then
 		say "kumo-engine 1.0.0 into $dir/kumo"
 		[ -e "$dir/kumo/bin/pip" ] || python3 -m venv "$dir/kumo"
-		"$dir/kumo/bin/pip" install -q numpy pyarrow==24.0.0 cffi
+		"$dir/kumo/bin/pip" install -q numpy pyarrow==24.0.0 cffi duckdb==2.0.1
 		# Its other dependencies are for training; torch, for CUDA, is several GB.
 		"$dir/kumo/bin/pip" install -q --no-deps kumo-engine==1.0.0
 		"$dir/kumo/bin/python" -c 'from diskgraph import SamplerEngine'

@@ -95,6 +95,8 @@ static void discard_cancel(struct gw_job *job)
 
 void gw_batch_discard(struct gw_batch *batch)
 {
+	if (batch->trace.id)
+		gw_batch_trace_end(&batch->trace, &batch->ticket.job, false);
 	struct discard discard = {.job = {.start = discard_start, .cancel = discard_cancel}, .batch = batch};
 	gw_engine_submit(batch->engine, &discard.job, true);
 	gw_job_wait(&discard.job, GW_NO_DEADLINE);
@@ -117,6 +119,8 @@ gw_status gw_batch_acquire(struct gw_engine *engine, struct gw_batch **out)
 void gw_batch_release(struct gw_batch *batch)
 {
 	struct gw_client *client = batch->engine->client;
+	if (batch->trace.id)
+		gw_batch_trace_end(&batch->trace, &batch->ticket.job, false);
 	pthread_mutex_lock(&client->batches_lock);
 	batch->next_unused = client->unused[batch->engine->number];
 	client->unused[batch->engine->number] = batch;
@@ -125,7 +129,7 @@ void gw_batch_release(struct gw_batch *batch)
 
 void gw_batches_free(struct gw_client *client)
 {
-	for (uint32_t i = 0; client->unused && i < client->engine_count; i++) {
+	for (uint32_t i = 0; client->unused && i <= client->engine_count; i++) {
 		while (client->unused[i]) {
 			struct gw_batch *batch = client->unused[i];
 			client->unused[i] = batch->next_unused;
@@ -281,7 +285,7 @@ gw_status gw_spec_check(struct gw_client *client, const struct gw_sample_spec *s
 		return gw_fail(GW_RANGE, "seed node type %u of %u", spec->ntype, meta->num_ntypes);
 	if (spec->hops < 1 || spec->hops > GW_HOPS_MAX)
 		return gw_fail(GW_RANGE, "%u hops: 1 to %d", spec->hops, GW_HOPS_MAX);
-	if (!spec->fanouts)
+	if (!spec->fanouts && meta->num_etypes)
 		return gw_fail(GW_INVALID, "the spec has no fanouts: [hops][edge types] of them");
 	if (spec->fetch_count > GW_FETCHES_MAX)
 		return gw_fail(GW_LIMIT, "%u fetches: at most %d", spec->fetch_count, GW_FETCHES_MAX);

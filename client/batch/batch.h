@@ -10,6 +10,7 @@
 
 #include "client/batch/all_edges.h"
 #include "client/batch/batch_edges.h"
+#include "client/batch/batch_trace.h"
 #include "client/batch/held_out.h"
 #include "client/batch/hop.h"
 #include "client/batch/seed_groups.h"
@@ -64,6 +65,7 @@ struct gw_batch {
 	uint32_t fetch_capacity;
 	struct gw_fan_in gathers; /* of the fetches */
 	bool fetching;
+	struct gw_batch_trace trace;
 	/* Arrays that the view points to. */
 	const struct gw_block **view_blocks;
 	uint64_t *view_node_counts;

@@ -58,6 +58,8 @@ static void fetches_done(struct gw_fan_in *gathers, gw_status status)
 	batch->fetching = false;
 	if (status == GW_OK)
 		fill_view(batch);
+	if (batch->trace.id)
+		gw_batch_trace_phase(&batch->trace, &batch->ticket.job, GW_BATCH_READY, 0);
 	gw_job_end(&batch->ticket.job, status);
 }
 
@@ -160,11 +162,15 @@ static gw_status start_fetch(struct gw_batch *batch, uint32_t number)
 
 void gw_batch_fetch(struct gw_batch *batch)
 {
+	uint64_t began = gw_trace_span_begin();
 	batch->fetching = true;
 	batch->all_edges.listed = false;
+	if (batch->trace.id)
+		gw_batch_trace_phase(&batch->trace, &batch->ticket.job, GW_BATCH_ROWS, 0);
 	gw_fan_in_begin(&batch->gathers, &batch->ticket.job, fetches_cancel, fetches_done);
 	gw_status status = batch->all_edges.asked && !all_edges(batch) ? GW_NO_MEMORY : GW_OK;
 	for (uint32_t i = 0; i < batch->fetch_count && status == GW_OK && batch->gathers.status == GW_OK; i++)
 		status = start_fetch(batch, i);
+	gw_trace_span_end(&gw_batch_spans[GW_SPAN_FETCH], began, 0, 0);
 	gw_fan_in_end_one(&batch->gathers, status);
 }

@@ -17,6 +17,8 @@ static void batch_start_hop(struct gw_batch *batch);
 
 static void batch_end(struct gw_batch *batch, gw_status status)
 {
+	if (batch->trace.id)
+		gw_batch_trace_phase(&batch->trace, &batch->ticket.job, GW_BATCH_READY, 0);
 	gw_job_end(&batch->ticket.job, status);
 }
 
@@ -25,8 +27,10 @@ static void batch_end(struct gw_batch *batch, gw_status status)
 static void hop_done(struct gw_hop *hop, gw_status status)
 {
 	struct gw_batch *batch = hop->owner;
+	uint64_t began = gw_trace_span_begin();
 	if (status == GW_OK)
 		status = gw_batch_hop_merge(batch);
+	gw_trace_span_end(&gw_batch_spans[GW_SPAN_BLOCK], began, batch->hop_number, 0);
 	if (status != GW_OK) {
 		batch_end(batch, status);
 		return;
@@ -40,6 +44,10 @@ static void hop_done(struct gw_hop *hop, gw_status status)
 
 static void batch_start_hop(struct gw_batch *batch)
 {
+	uint64_t began = gw_trace_span_begin();
+	uint32_t number = batch->hop_number;
+	if (batch->trace.id)
+		gw_batch_trace_phase(&batch->trace, &batch->ticket.job, GW_BATCH_HOP, number);
 	gw_status status = gw_batch_hop_begin(batch);
 	if (status != GW_OK) {
 		batch_end(batch, status);
@@ -48,6 +56,7 @@ static void batch_start_hop(struct gw_batch *batch)
 	batch->hop.done = hop_done;
 	batch->hop.owner = batch;
 	gw_hop_start(&batch->hop, &batch->ticket.job);
+	gw_trace_span_end(&gw_batch_spans[GW_SPAN_ASK], began, number, 0);
 }
 
 /* The seeds of all lists are stored one after the other. */
@@ -111,7 +120,11 @@ static void batch_sample(struct gw_batch *batch)
 		status = gw_blocks_begin_lists(batch->blocks, batch->relabel, &batch->spec, batch->seed, batch->stream,
 					       seeds, list_count, batch->disjoint ? batch->groups.numbers.data : NULL);
 	if (status == GW_OK && lists && find_local_columns(batch, &columns)) {
+		uint64_t began = gw_trace_span_begin();
+		if (batch->trace.id)
+			gw_batch_trace_phase(&batch->trace, &batch->ticket.job, GW_BATCH_SAMPLING, 0);
 		status = gw_blocks_run_memory(batch->blocks, lists, columns);
+		gw_trace_span_end(&gw_batch_spans[GW_SPAN_SAMPLE], began, 0, 0);
 		if (status == GW_OK) {
 			gw_batch_fetch(batch);
 			return;
@@ -139,16 +152,19 @@ static void batch_ask(struct gw_batch *batch)
 	edges->done = batch_edges_done;
 	edges->owner = batch;
 	batch->asking = true;
+	if (batch->trace.id)
+		gw_batch_trace_phase(&batch->trace, &batch->ticket.job, GW_BATCH_EDGES, 0);
 	gw_batch_edges_start(edges, &batch->ticket.job, batch->seed, batch->stream, batch->lists.data);
 }
 
-static void batch_start(struct gw_job *job)
+static void batch_begin(struct gw_batch *batch)
 {
-	struct gw_batch *batch = (struct gw_batch *)job;
 	batch->hop_number = 0;
 	batch->fetching = false;
 	batch->asking = false;
+	uint64_t began = gw_trace_span_begin();
 	gw_status status = batch->fill_seeds ? batch->fill_seeds(batch) : GW_OK;
+	gw_trace_span_end(&gw_batch_spans[GW_SPAN_SEEDS], began, 0, 0);
 	if (status != GW_OK) {
 		batch_end(batch, status);
 		return;
@@ -158,6 +174,13 @@ static void batch_start(struct gw_job *job)
 		batch_ask(batch);
 	else
 		batch_sample(batch);
+}
+
+static void batch_start(struct gw_job *job)
+{
+	uint64_t began = gw_trace_span_begin();
+	batch_begin((struct gw_batch *)job);
+	gw_trace_span_end(&gw_batch_spans[GW_SPAN_START], began, 0, 0); /* the batch may be gone */
 }
 
 static void batch_cancel(struct gw_job *job)
@@ -186,6 +209,8 @@ static void finish_batch(struct gw_ticket *ticket, gw_status status)
 	struct gw_minibatch **out = batch->owner;
 	gw_held_out_close(batch->held_out);
 	batch->held_out = NULL;
+	if (status == GW_OK && batch->trace.id)
+		gw_batch_trace_end(&batch->trace, &batch->ticket.job, true);
 	if (status == GW_OK)
 		*out = &batch->view;
 	else
@@ -279,7 +304,7 @@ static gw_status sample_submit(struct gw_client *client, const struct sample_cal
 		status = check_call(client, call, &n);
 	struct gw_batch *batch = NULL;
 	if (status == GW_OK)
-		status = gw_batch_acquire(gw_client_engine(client), &batch);
+		status = gw_batch_acquire(gw_engine_for_call(client, n <= GW_SHORT_SEEDS), &batch);
 	if (status != GW_OK)
 		return status;
 	status = batch_take_call(batch, call, n);
@@ -295,6 +320,8 @@ static gw_status sample_submit(struct gw_client *client, const struct sample_cal
 	batch->owner = out;
 	batch->ticket.finish = finish_batch;
 	batch->held_out = gw_held_out_share(call->spec->held_out);
+	if (gw_trace_is_on())
+		gw_batch_trace_begin(&batch->trace, &batch->ticket.job, 0, call->stream);
 	gw_engine_submit(batch->engine, gw_batch_job(batch), soon);
 	*ticket = &batch->ticket;
 	return GW_OK;

@@ -34,6 +34,7 @@ struct gw_loader {
 	bool shuffle;
 	uint64_t first;          /* number of the first batch: epoch * steps + step */
 	uint64_t next;           /* number of the batch that gw_loader_next returns next */
+	uint64_t waited_ns;      /* for that batch, in calls that returned GW_AGAIN */
 	uint64_t ended_epoch;    /* GW_END was returned for all epochs below this one */
 	struct gw_batch **slots; /* [depth]: submitted batches */
 	gw_status *slot_status;  /* [depth]: why a slot is empty */
@@ -127,6 +128,8 @@ static void fill_slot(struct gw_loader *loader, uint64_t number)
 	batch->number = number;
 	batch->ticket.finish = finish_nothing;
 	loader->slots[slot] = batch;
+	if (gw_trace_is_on())
+		gw_batch_trace_begin(&batch->trace, &batch->ticket.job, number / loader->steps, number % loader->steps);
 	gw_engine_submit(engine, gw_batch_job(batch), false);
 }
 
@@ -372,6 +375,7 @@ gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_option
 	if (!loader)
 		return GW_NO_MEMORY;
 	loader->client = client;
+	atomic_fetch_add(&client->loaders, 1);
 	status = loader_take_options(loader, options);
 	if (status == GW_OK) {
 		loader->slots = gw_calloc(loader->depth, sizeof(struct gw_batch *));
@@ -415,6 +419,18 @@ static void sample_again(struct gw_loader *loader)
 	}
 }
 
+static bool loader_wait(struct gw_loader *loader, struct gw_batch *batch, int64_t timeout_ms)
+{
+	const uint64_t begin = gw_now_ns(), began = gw_trace_span_begin();
+	bool ended = gw_job_wait(&batch->ticket.job, gw_deadline_ns(timeout_ms));
+	loader->waited_ns += gw_now_ns() - begin;
+	if (ended && batch->trace.id && batch->ticket.job.status == GW_OK)
+		gw_batch_trace_end(&batch->trace, &batch->ticket.job, true);
+	gw_trace_span_end(&gw_batch_spans[GW_SPAN_WAIT], began, loader->next / loader->steps,
+			  loader->next % loader->steps);
+	return ended;
+}
+
 gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, int64_t timeout_ms)
 {
 	*out = NULL;
@@ -433,7 +449,7 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 	struct gw_batch *batch = loader->slots[slot];
 	status = loader->slot_status[slot];
 	if (batch) {
-		if (!gw_job_wait(&batch->ticket.job, gw_deadline_ns(timeout_ms)))
+		if (!loader_wait(loader, batch, timeout_ms))
 			return gw_fail(GW_AGAIN, "the batch is not ready within %lld ms: call again",
 				       (long long)timeout_ms);
 		status = batch->ticket.job.status;
@@ -457,6 +473,8 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 		}
 		return gw_fail_text(status, text);
 	}
+	gw_latency_count(&loader->client->batch_waits, loader->waited_ns);
+	loader->waited_ns = 0;
 	fill_slot(loader, loader->next++ + loader->depth);
 	return GW_OK;
 }
@@ -491,6 +509,7 @@ void gw_loader_close(struct gw_loader *loader)
 		gw_job_wait(&loader->slots[i]->ticket.job, GW_NO_DEADLINE);
 		gw_batch_discard(loader->slots[i]);
 	}
+	atomic_fetch_sub(&loader->client->loaders, 1);
 	gw_held_out_close(loader->spec.held_out);
 	gw_vec_free(&loader->fanouts);
 	gw_vec_free(&loader->fetches);

@@ -7,6 +7,7 @@
 #include "core/system/clock.h"
 #include "core/system/futex.h"
 #include "core/system/thread.h"
+#include "core/system/trace.h"
 
 #define COMPLETIONS_PER_RUN 64
 #define LOOK_RUNS           64u
@@ -15,6 +16,7 @@
  * its users release it. The memory of a server that has ended exists until its last client unmaps it. */
 #define WATCH_NS     (500 * GW_NS_PER_MS)
 #define WATCH_FOR_NS 100000ull /* a poll that waits also checks idle connections */
+#define TRACED_NS    GW_NS_PER_MS
 /* `wakeups` counts in its upper 31 bits. Its lowest bit orders the thread to end, so that the thread reads the order
  * and the count at once: an order between two reads would be counted as seen and never obeyed. */
 #define WAKEUPS_STOP 1u
@@ -113,6 +115,14 @@ static void run_slices(struct gw_engine *engine)
 	}
 }
 
+/* Polls that find nothing and return at once are not worth an event. */
+static __attribute__((cold)) void trace_poll(uint64_t began, size_t completions)
+{
+	static const struct gw_trace_form form = {"poll", "engine", {"completions"}, NULL};
+	if (completions > 0 || gw_trace_clock() - began > TRACED_NS)
+		gw_trace_span_end(&form, began, completions, 0);
+}
+
 void gw_engine_run_once(struct gw_engine *engine, uint64_t deadline_ns)
 {
 	uint64_t ended = engine->jobs_ended;
@@ -132,7 +142,10 @@ void gw_engine_run_once(struct gw_engine *engine, uint64_t deadline_ns)
 		until = now; /* the calling thread may have the result that it waits for */
 
 	struct gw_completion completions[COMPLETIONS_PER_RUN];
+	uint64_t began = gw_trace_span_begin();
 	size_t n = gw_poll_group_poll(engine->group, completions, COMPLETIONS_PER_RUN, until > now ? until - now : 0);
+	if (began)
+		trace_poll(began, n);
 	/* The next poll frees what this one delivered. */
 	engine->runs_to_skip = n > 0 ? 0 : LOOK_RUNS - 1;
 	for (size_t i = 0; i < n; i++) {
@@ -174,6 +187,7 @@ void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon)
 	job->engine = engine;
 	job->deadline_ns = gw_deadline_ns(engine->client->timeout_ms);
 	job->waits_away = 0;
+	job->aim = GW_AIM_CALL;
 	job->cancel_begun = false;
 	/* The exchange with the inbox publishes both. */
 	atomic_store_explicit(&job->ended, GW_JOB_OPEN, memory_order_relaxed);
@@ -186,6 +200,23 @@ void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon)
 		gw_poll_group_wake(engine->group);
 	else if (!soon)
 		wake_thread(engine, WAKEUPS_ONE);
+}
+
+struct gw_engine *gw_engine_for_call(struct gw_client *client, bool is_short)
+{
+	struct gw_engine *engine = &client->engines[client->engine_count];
+	struct gw_error_kept kept;
+	if (!is_short || atomic_load(&client->loaders) == 0)
+		return gw_client_engine(client);
+	if (atomic_load(&client->short_runs))
+		return engine;
+	gw_error_keep(&kept);
+	pthread_mutex_lock(&client->short_lock);
+	if (!engine->has_thread && gw_engine_start_thread(engine) == GW_OK)
+		atomic_store(&client->short_runs, true);
+	pthread_mutex_unlock(&client->short_lock);
+	gw_error_restore(&kept);
+	return atomic_load(&client->short_runs) ? engine : gw_client_engine(client);
 }
 
 static bool has_ended(struct gw_job *job)
@@ -241,6 +272,8 @@ static void *engine_run(void *argument)
 {
 	struct gw_engine *engine = argument;
 	uint32_t seen;
+	if (gw_trace_is_on())
+		gw_trace_name_thread("engine", engine->number);
 	while (!((seen = atomic_load(&engine->wakeups)) & WAKEUPS_STOP)) {
 		if (try_own(engine)) {
 			if (atomic_load(&engine->watches))

@@ -16,6 +16,10 @@
 
 #define GW_JOBS_MAX 16384 /* open operations of one engine, except boundless ones */
 
+/* A call of at most this size is short. */
+#define GW_SHORT_SEEDS 64u
+#define GW_SHORT_ROWS  1024u
+
 gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uint32_t number);
 gw_status gw_engine_start_thread(struct gw_engine *engine);
 /* Records which link serves which part. The servers' parts must be known, and the engine must not run. */
@@ -24,6 +28,12 @@ void gw_engine_map_parts(struct gw_engine *engine);
 void gw_engine_close(struct gw_engine *engine);
 /* Ends the engine's thread. The caller then owns all that belongs to the engine. */
 void gw_engine_stop_thread(struct gw_engine *engine);
+
+/* The engine for a call that is not bound to one. While the client has a loader, short calls get an engine of their
+ * own, whose connections carry nothing else: on the connections of loaders they would wait for the answers to all that
+ * the loaders have asked before. That engine connects, and its thread starts, when it is first needed. If the thread
+ * cannot be started, short calls share the other engines. */
+struct gw_engine *gw_engine_for_call(struct gw_client *client, bool is_short);
 
 /* Submits a job and starts its clock. The engine's thread, or a caller in gw_job_wait, runs the job. soon: the caller
  * will wait for the job at once, so no thread needs to be woken. */

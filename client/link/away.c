@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/link/link_trace.h"
+#include "client/link/op_end.h"
 #include "core/errors/log.h"
 #include "core/errors/units.h"
 #include "core/numbers/rng.h"
@@ -82,7 +84,7 @@ static void fail_queue(struct gw_link *link)
 		if (op->open)
 			continue;
 		gw_fail_text(link->failure, link->reason);
-		op->done(op, link->failure, NULL);
+		gw_link_op_end(link, op, link->failure, NULL);
 	}
 }
 

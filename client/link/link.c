@@ -5,6 +5,8 @@
 
 #include "client/link/away.h"
 #include "client/link/catalog.h"
+#include "client/link/link_trace.h"
+#include "client/link/op_end.h"
 #include "client/link/upgrade.h"
 #include "core/errors/log.h"
 #include "core/memory/alloc.h"
@@ -30,6 +32,7 @@ void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_remo
 	link->server = server;
 	link->tail = &link->head;
 	link->expiry_ns = GW_NO_DEADLINE;
+	link->scheme = GW_SCHEME_TCP;
 }
 
 static const struct gw_scheme *link_scheme(const struct gw_link *link)
@@ -58,6 +61,8 @@ void gw_link_close(struct gw_link *link)
 /* `reason` may be memory of the endpoint. */
 static void link_failed(struct gw_link *link, gw_status status, const char *reason)
 {
+	if (link->traced)
+		gw_link_trace_connected(link, false);
 	gw_link_note_failure(link, status, reason);
 	link->moved = link->endpoint && link->endpoint->moved;
 	gw_link_close(link);
@@ -74,6 +79,7 @@ void gw_link_open(struct gw_link *link)
 	link->state = GW_LINK_CONNECTING;
 	link->attempts++;
 	link->connection++;
+	link->traced = gw_trace_is_on() ? gw_link_trace_connect(link) : 0;
 	gw_status status = gw_link_connect_options(link, gw_deadline_ns(link->engine->client->timeout_ms), &options);
 	if (status == GW_OK)
 		status = gw_endpoint_connect(link->engine->group, &options, &link->connected, &link->endpoint);
@@ -84,6 +90,8 @@ void gw_link_open(struct gw_link *link)
 
 static void link_ready(struct gw_link *link)
 {
+	if (link->traced)
+		gw_link_trace_connected(link, true);
 	gw_link_log_recovered(link);
 	link->state = GW_LINK_OPEN;
 	link->ever_open = true;
@@ -91,6 +99,7 @@ static void link_ready(struct gw_link *link)
 	if (link->mapped)
 		gw_link_begin_ticks(link);
 	link->one_sided = link->endpoint->transport->one_sided;
+	link->scheme = link->endpoint->transport->number;
 	if (link_scheme(link)->needs_watch)
 		atomic_store(&link->engine->watches, true);
 	link->incarnation = link->endpoint->peer.incarnation;
@@ -282,7 +291,7 @@ static void end_op(struct gw_link *link, struct gw_link_op *op, gw_status status
 	if (op->queued)
 		gw_link_dequeue(link, op);
 	gw_fail_text(status, text);
-	op->done(op, status, NULL);
+	gw_link_op_end(link, op, status, NULL);
 }
 
 /* With this thread's error text, preceded by the server's name. */
@@ -319,6 +328,8 @@ static void link_pump(struct gw_link *link)
 static void link_lose(struct gw_link *link, gw_status status, const char *reason)
 {
 	const struct gw_scheme *scheme = link_scheme(link);
+	if (gw_trace_is_on())
+		gw_link_trace_lost(link);
 	if (scheme->rank > GW_RANK_FIRST && !scheme->local && !link->endpoint->moved)
 		gw_upgrade_lost(&link->upgrade, scheme, gw_now_ns());
 	link_failed(link, status, link->endpoint->moved ? "the server has a successor" : reason);
@@ -396,12 +407,14 @@ uint64_t gw_links_tick(struct gw_engine *engine, uint64_t now_ns)
 void gw_link_post(struct gw_link *link, struct gw_link_op *op)
 {
 	op->event.fire = read_completed;
+	op->begun_ns = gw_now_ns();
 	op->link = link;
 	op->posted = 0;
 	op->lost_ns = 0;
 	op->open = false;
 	op->cancelled = false;
 	op->away = false;
+	op->traced = gw_trace_is_on() ? gw_link_trace_op(op) : 0;
 	/* No op has waited until now. So this read gets a full budget and a short retry pause, however long the server
 	 * was away before. */
 	if (!link->head && link->away_ns) {
@@ -498,7 +511,7 @@ static void read_completed(struct gw_event *event, const struct gw_completion *c
 	link->backoff_ns = 0;
 	if (op->queued)
 		gw_link_dequeue(link, op);
-	op->done(op, status, op->form == GW_LINK_REQUEST || status != GW_OK ? completion : NULL);
+	gw_link_op_end(link, op, status, op->form == GW_LINK_REQUEST || status != GW_OK ? completion : NULL);
 }
 
 void gw_link_cancel(struct gw_link_op *op)

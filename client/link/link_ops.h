@@ -5,6 +5,7 @@
 
 #include "client/state/client.h"
 #include "client/state/job.h"
+#include "client/state/link_counts.h"
 
 #define GW_BACKOFF_MIN_NS (20 * GW_NS_PER_MS)
 
@@ -35,13 +36,15 @@ struct gw_link_op {
 	void (*done)(struct gw_link_op *op, gw_status status, const struct gw_completion *completion);
 	void *owner;
 	/* Fields of the link: */
+	uint64_t begun_ns; /* when the op was given to the link */
 	uint64_t posted;
 	uint64_t deadline_ns;     /* the job's deadline when the op was queued or its server came back */
 	uint64_t lost_ns;         /* when the op's connection was lost for the first time, or 0 */
 	uint64_t connection;      /* the value of link->connection when the op was opened */
 	struct gw_region dynamic; /* the region when the first reads of the op were posted */
 	bool queued, cancelled, open;
-	bool away; /* the job's clock is stopped for this op */
+	bool away;       /* the job's clock is stopped for this op */
+	uint64_t traced; /* its number in the trace, or 0 */
 };
 
 /* See upgrade.h. */
@@ -109,9 +112,25 @@ struct gw_link {
 	uint64_t retry_ns, backoff_ns;
 	uint32_t attempts;         /* attempts to connect since the link was last open */
 	uint8_t key[GW_KEY_BYTES]; /* found in the runtime folder */
+	uint64_t traced;           /* the number of the attempt to connect in the trace, or 0 */
 	gw_status failure;         /* why the link is not open */
 	char reason[GW_ERROR_TEXT_MAX];
+	enum gw_scheme_number scheme; /* of the transport that the link used last */
+	struct gw_link_counts counts;
 };
+
+/* The bytes that a request has, or that reads fetch. */
+static inline uint64_t gw_link_op_bytes(const struct gw_link_op *op)
+{
+	uint64_t bytes = 0;
+	if (op->form == GW_LINK_REQUEST)
+		return op->request_bytes;
+	if (op->form == GW_LINK_GATHER)
+		return op->count * op->gather.row_bytes;
+	for (uint64_t i = 0; i < op->count; i++)
+		bytes += op->spans[i].bytes;
+	return bytes;
+}
 
 /* Each run of the engine looks at the link, until it has neither queued ops nor mapped memory. */
 void gw_link_begin_ticks(struct gw_link *link);

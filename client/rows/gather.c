@@ -27,6 +27,7 @@
 #include "core/memory/alloc.h"
 #include "core/numbers/sort.h"
 #include "core/system/clock.h"
+#include "core/system/trace.h"
 
 #define SPAN_BYTES_MAX GW_ROW_BYTES_MAX
 #define FIRST_PIECE    2048u      /* rows */
@@ -374,12 +375,20 @@ static uint64_t slice_rows(const struct gw_gather_op *op, uint64_t left)
 	return left < most ? left : most;
 }
 
+static void count_copied(const struct gw_gather_op *op, uint64_t rows)
+{
+	_Atomic uint64_t *bytes = &op->engine->copied_bytes;
+	atomic_store_explicit(bytes, atomic_load_explicit(bytes, memory_order_relaxed) + rows * op->row_bytes,
+			      memory_order_relaxed);
+}
+
 /* GW_AGAIN: the next slice continues. */
 static gw_status gather_copy(struct gw_gather_op *op, const struct gw_local_rows *local)
 {
 	uint64_t most = slice_rows(op, op->n - op->at);
 	uint64_t copied = gw_local_rows_copy(local, op->ids + op->at, most, op->out + op->at * op->row_bytes);
 	op->at += copied;
+	count_copied(op, copied);
 	if (copied < most)
 		return gw_fail_id("id", op->ids[op->at], op->at, local->starts[local->parts]);
 	return op->at < op->n ? GW_AGAIN : GW_OK;
@@ -392,6 +401,7 @@ static gw_status gather_copy_here(struct gw_gather_op *op, const struct gw_local
 	uint64_t most = slice_rows(op, op->divided.here_count - op->here_at);
 	uint64_t copied = gw_local_rows_copy_listed(local, op->ids, list, most, op->out);
 	op->here_at += copied;
+	count_copied(op, copied);
 	if (copied < most)
 		return gw_fail_id("id", op->ids[list[copied]], list[copied], local->starts[local->parts]);
 	return op->here_at < op->divided.here_count ? GW_AGAIN : GW_OK;
@@ -434,7 +444,10 @@ static gw_status gather_step(struct gw_gather_op *op)
 static void gather_go_on(struct gw_job_slice *slice)
 {
 	struct gw_gather_op *op = (struct gw_gather_op *)((char *)slice - offsetof(struct gw_gather_op, slice));
+	static const struct gw_trace_form form = {"gather", "batch", {"rows"}, NULL};
+	uint64_t began = gw_trace_span_begin();
 	gw_status status = op->reads.status == GW_OK ? gather_step(op) : op->reads.status;
+	gw_trace_span_end(&form, began, op->n, 0);
 	if (status == GW_AGAIN)
 		gw_engine_continue(op->engine, slice);
 	else

@@ -56,15 +56,19 @@ static void gather_finish(struct gw_ticket *ticket, gw_status status)
 	struct gw_client *client = ticket->client;
 	void *none = NULL;
 	gw_gather_op_trim(&call->op, KEPT_BYTES);
-	if (!atomic_compare_exchange_strong(&client->spare_call, &none, call))
+	bool is_short = call->op.engine == &client->engines[client->engine_count];
+	if (!atomic_compare_exchange_strong(&client->spare_calls[is_short], &none, call))
 		call_free(call);
 }
 
-static gw_status call_create(struct gw_client *client, struct gather_call **out)
+static gw_status call_create(struct gw_client *client, uint64_t n, struct gather_call **out)
 {
-	struct gather_call *call = atomic_exchange(&client->spare_call, (void *)NULL);
+	struct gw_engine *short_engine = &client->engines[client->engine_count];
+	struct gw_engine *engine =
+		atomic_load(&client->loaders) ? gw_engine_for_call(client, n <= GW_SHORT_ROWS) : NULL;
+	struct gather_call *call = atomic_exchange(&client->spare_calls[engine == short_engine], (void *)NULL);
 	if (!call) {
-		struct gw_engine *engine = gw_client_engine(client);
+		engine = engine ? engine : gw_client_engine(client);
 		call = gw_calloc(1, sizeof(*call));
 		if (!call)
 			return GW_NO_MEMORY;
@@ -84,9 +88,11 @@ static gw_status call_create(struct gw_client *client, struct gather_call **out)
 
 void gw_calls_free(struct gw_client *client)
 {
-	struct gather_call *call = atomic_exchange(&client->spare_call, NULL);
-	if (call)
-		call_free(call);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct gather_call *call = atomic_exchange(&client->spare_calls[i], NULL);
+		if (call)
+			call_free(call);
+	}
 }
 
 static gw_status gather_submit(struct gw_client *client, const struct gw_rows *rows, const int64_t *ids, uint64_t n,
@@ -96,7 +102,7 @@ static gw_status gather_submit(struct gw_client *client, const struct gw_rows *r
 		return gw_fail(GW_LIMIT, "%llu rows in one call: at most 2^32 - 1", (unsigned long long)n);
 	gw_status status = gw_client_check(client);
 	if (status == GW_OK)
-		status = call_create(client, created);
+		status = call_create(client, n, created);
 	if (status != GW_OK)
 		return status;
 	struct gather_call *call = *created;

@@ -126,7 +126,7 @@ static uint64_t handle_read(const struct gw_client *client, const struct gw_tens
 {
 	const struct gw_rows *rows = &handle->base.rows;
 	uint64_t read = 0;
-	for (uint32_t e = 0; e < client->engine_count; e++)
+	for (uint32_t e = 0; e <= client->engine_count; e++)
 		read += atomic_load_explicit(&rows->read[(size_t)e * rows->read_stride + part], memory_order_relaxed);
 	return read;
 }
@@ -191,7 +191,7 @@ static gw_status handle_reads_create(const struct gw_client *client, struct gw_t
 	const uint32_t line = LINE_BYTES / sizeof(uint64_t);
 	uint32_t stride = (client->meta->num_parts + line - 1) / line * line;
 	handle->reported = gw_calloc(client->meta->num_parts, sizeof(*handle->reported));
-	handle->read_memory = gw_calloc((size_t)client->engine_count * stride + line - 1, sizeof(uint64_t));
+	handle->read_memory = gw_calloc((client->engine_count + (size_t)1) * stride + line - 1, sizeof(uint64_t));
 	if (!handle->reported || !handle->read_memory)
 		return GW_NO_MEMORY;
 	uintptr_t past = (uintptr_t)handle->read_memory % LINE_BYTES;

@@ -4,6 +4,8 @@
 
 #include "core/system/fork.h"
 
+#define ENGINE_LOOKS 4u /* engines that are looked at for one that no thread runs */
+
 static _Atomic uint32_t forks; /* number of forks from the first process to this one */
 
 static void note_fork(void)
@@ -89,5 +91,12 @@ const char *gw_part_transport(const struct gw_client *client, uint32_t part)
 struct gw_engine *gw_client_engine(struct gw_client *client)
 {
 	uint32_t first = atomic_fetch_add_explicit(&client->next_engine, 1, memory_order_relaxed);
+	uint32_t looks = client->engine_count < ENGINE_LOOKS ? client->engine_count : ENGINE_LOOKS;
+	for (uint32_t i = 0; i < looks; i++) {
+		struct gw_engine *engine = &client->engines[(first + i) % client->engine_count];
+		if (!atomic_load_explicit(&engine->owner, memory_order_relaxed) &&
+		    !atomic_load_explicit(&engine->inbox, memory_order_relaxed))
+			return engine;
+	}
 	return &client->engines[first % client->engine_count];
 }

@@ -15,6 +15,7 @@
 #include "client/state/recv_buffer.h"
 #include "core/graph/part.h"
 #include "core/memory/vec.h"
+#include "core/numbers/latency.h"
 #include "protocol/catalog.h"
 #include "protocol/tensor_call.h"
 #include "transport/transport.h"
@@ -44,6 +45,7 @@ struct gw_remote {
 	atomic_bool proved;
 	_Atomic uint32_t waited_for;     /* links that have logged that they wait for the server */
 	_Atomic uint64_t back_ns;        /* when a link to the server was last reopened */
+	char text[GW_ADDRESS_MAX];       /* of the address; "": this process has opened the part */
 	_Atomic(const char *) transport; /* the transport that an engine used last; NULL: none yet */
 	struct gw_part *local;           /* standalone: the opened part behind the server inside this process */
 	struct gw_service *service;
@@ -69,8 +71,8 @@ struct gw_rows {
 	const uint64_t *epochs;
 	const char *name; /* mutable rows only: the tensor's name */
 	/* Mutable rows only: counts of rows that were read without a request to their owner, per part:
-	 * [engine_count][read_stride]. Each engine's counts have their own cache lines; only the thread that runs the
-	 * engine writes them. */
+	 * [engine_count + 1][read_stride]. Each engine's counts have their own cache lines; only the thread that runs
+	 * the engine writes them. */
 	_Atomic uint64_t *read;
 	uint32_t read_stride;
 	bool striped; /* row i is row i / num_parts of part i % num_parts */
@@ -132,12 +134,13 @@ struct gw_engine {
 	uint32_t jobs_open;
 	uint32_t jobs_bounded; /* jobs that count towards GW_JOBS_MAX */
 	uint64_t jobs_ended;
-	uint32_t runs_to_skip;    /* how many runs need no poll if they end all jobs at once */
-	_Atomic uint32_t owner;   /* 1: a thread runs the engine */
-	atomic_bool watches;      /* the engine polls while it is idle: see WATCH_NS */
-	bool watches_noted;       /* the engine's thread has seen `watches` */
-	_Atomic uint32_t wakeups; /* futex of the engine's thread: see engine.c */
-	atomic_bool sleeps;       /* the thread sleeps, or is about to check `wakeups` and then sleep */
+	uint32_t runs_to_skip;         /* how many runs need no poll if they end all jobs at once */
+	_Atomic uint32_t owner;        /* 1: a thread runs the engine */
+	atomic_bool watches;           /* the engine polls while it is idle: see WATCH_NS */
+	bool watches_noted;            /* the engine's thread has seen `watches` */
+	_Atomic uint32_t wakeups;      /* futex of the engine's thread: see engine.c */
+	atomic_bool sleeps;            /* the thread sleeps, or is about to check `wakeups` and then sleep */
+	_Atomic uint64_t copied_bytes; /* of rows, from memory that this process can address */
 	bool has_thread;
 	pthread_t thread;
 };
@@ -175,23 +178,29 @@ struct gw_client {
 	/* Servers and engines. */
 	struct gw_remote *servers;
 	uint32_t server_count;
-	struct gw_remote **parts; /* [num_parts]: the server of each part; set by gw_remotes_check */
-	struct gw_engine *engines;
+	struct gw_remote **parts;  /* [num_parts]: the server of each part; set by gw_remotes_check */
+	struct gw_engine *engines; /* [engine_count + 1]: the last is that of short calls (gw_engine_for_call) */
 	uint32_t engine_count;
+	_Atomic uint32_t loaders; /* open ones */
+	pthread_mutex_t short_lock;
+	atomic_bool short_runs; /* the thread of the short calls' engine was started; set under the lock */
 	_Atomic uint32_t next_engine;
 	struct gw_poll_group *local_group; /* standalone: poll group of the listeners */
 	/* Unused batches, by engine. */
 	pthread_mutex_t batches_lock;
-	struct gw_batch **unused; /* [engine_count] */
+	struct gw_batch **unused; /* [engine_count + 1] */
 	/* Buffers of gw_buffer_alloc. */
 	struct gw_client_buffer *buffers;
-	void *_Atomic spare_call; /* kept by gather_call.c */
+	void *_Atomic spare_calls[2]; /* kept by gather_call.c; [1]: of the short calls' engine */
 	/* Mutable tensors. */
 	char job[GW_JOB_NAME_MAX + 1];
 	bool shares_job; /* the caller named the job: other clients may belong to it */
 	struct gw_tensor_handles *handles;
 	struct gw_row_lanes *lanes;
 	struct gw_tensor_leases *leases;
+	/* Mini-batches that callers got, by how long they waited. */
+	struct gw_latency_counts batch_waits;
+	bool scraped; /* by client/metrics.c */
 };
 
 /* Records which process opens the client. */
@@ -202,7 +211,8 @@ void gw_client_note_process(struct gw_client *client);
 bool gw_client_is_inherited(const struct gw_client *client);
 gw_status gw_client_check(const struct gw_client *client);
 
-/* The engine for the next call that is not bound to an engine. */
+/* The engine for the next call that is not bound to an engine: in turn, and preferably one that no thread runs, so that
+ * the caller runs it. */
 struct gw_engine *gw_client_engine(struct gw_client *client);
 
 /* Fails with GW_RANGE: the id at this position of the caller's list is not below `count`. what: "id", or the kind of

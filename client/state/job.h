@@ -21,6 +21,9 @@ struct gw_event {
 	void (*fire)(struct gw_event *event, const struct gw_completion *completion);
 };
 
+/* What the requests of a job are for, as the trace shows them: client/link/link_trace.h. */
+enum gw_job_aim { GW_AIM_CALL, GW_AIM_EDGES, GW_AIM_HOP, GW_AIM_ROWS };
+
 /* A slice of a job: see gw_engine_continue. The memory belongs to the job. */
 struct gw_job_slice {
 	struct gw_job_slice *next;
@@ -52,6 +55,10 @@ struct gw_job {
 	uint64_t deadline_ns; /* or GW_NO_DEADLINE */
 	uint64_t left_ns;     /* time left when the first of its servers went away */
 	uint32_t waits_away;  /* number of its reads that wait for a server that is away */
+	enum gw_job_aim aim;  /* GW_AIM_CALL, until the job sets it */
+	struct {
+		uint64_t batch, epoch, step, hop;
+	} traced; /* of other aims, set while the trace is on */
 	gw_status status;
 	char text[GW_ERROR_TEXT_MAX];
 };

@@ -60,16 +60,21 @@ static char *write_escaped(char *out, const unsigned char *at, unsigned bytes, u
 	return out + bytes;
 }
 
-void gw_log_line_json(char *out, const struct timespec *when, const char *level, const char *message)
+char *gw_log_line_escape(char *out, const char *text)
 {
-	char date[DATE_BYTES];
-	write_date(date, when);
-	out += sprintf(out, "{\"time\":\"%s\",\"level\":\"%s\",\"message\":\"", date, level);
-	for (const unsigned char *at = (const unsigned char *)message; *at;) {
+	for (const unsigned char *at = (const unsigned char *)text; *at;) {
 		uint32_t point = 0;
 		unsigned bytes = take_utf8(at, &point);
 		out = write_escaped(out, at, bytes, point);
 		at += bytes ? bytes : 1;
 	}
-	memcpy(out, "\"}\n", 4);
+	return out;
+}
+
+void gw_log_line_json(char *out, const struct timespec *when, const char *level, const char *message)
+{
+	char date[DATE_BYTES];
+	write_date(date, when);
+	out += sprintf(out, "{\"time\":\"%s\",\"level\":\"%s\",\"message\":\"", date, level);
+	memcpy(gw_log_line_escape(out, message), "\"}\n", 4);
 }

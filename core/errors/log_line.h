@@ -16,4 +16,8 @@ void gw_log_line_text(char *out, const struct timespec *when, const char *level,
  * characters are escaped, and each byte that is not part of valid UTF-8 becomes U+FFFD. */
 void gw_log_line_json(char *out, const struct timespec *when, const char *level, const char *message);
 
+/* Writes a text as the inside of a JSON string, with the escapes of a JSON line. Returns the end of the text; writes no
+ * NUL there. out: six bytes for each byte of the text. */
+char *gw_log_line_escape(char *out, const char *text);
+
 #endif

@@ -64,6 +64,15 @@ static uint64_t slice_begin(const struct csc_build *build, uint64_t slice)
 	return (uint64_t)((unsigned __int128)build->coo->num_edges * slice / build->slices);
 }
 
+gw_status gw_coo_check(const struct gw_coo *coo, uint64_t edge)
+{
+	if (coo->src[edge] < coo->num_src && coo->dst[edge] < coo->num_dst)
+		return GW_OK;
+	return gw_fail(GW_RANGE, "edge %llu: %llu -> %llu, but there are %llu sources and %llu destinations",
+		       (unsigned long long)edge, (unsigned long long)coo->src[edge], (unsigned long long)coo->dst[edge],
+		       (unsigned long long)coo->num_src, (unsigned long long)coo->num_dst);
+}
+
 static gw_status count_slice(struct csc_build *build, uint64_t slice)
 {
 	const struct gw_coo *coo = build->coo;
@@ -71,10 +80,7 @@ static gw_status count_slice(struct csc_build *build, uint64_t slice)
 	uint64_t end = slice_begin(build, slice + 1);
 	for (uint64_t e = slice_begin(build, slice); e < end; e++) {
 		if (coo->src[e] >= coo->num_src || coo->dst[e] >= coo->num_dst)
-			return gw_fail(
-				GW_RANGE, "edge %llu: %llu -> %llu, but there are %llu sources and %llu destinations",
-				(unsigned long long)e, (unsigned long long)coo->src[e], (unsigned long long)coo->dst[e],
-				(unsigned long long)coo->num_src, (unsigned long long)coo->num_dst);
+			return gw_coo_check(coo, e);
 		counts[coo->dst[e] >> build->shift]++;
 	}
 	return GW_OK;

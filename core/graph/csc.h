@@ -14,6 +14,9 @@ struct gw_coo {
 	const uint32_t *rel;       /* [num_edges] or NULL; the first key within a list */
 };
 
+/* GW_RANGE names the edge if an id of it is too large. */
+gw_status gw_coo_check(const struct gw_coo *coo, uint64_t edge);
+
 struct gw_csc {
 	uint64_t *indptr; /* [num_dst + 1] */
 	uint64_t *order;  /* [num_edges]: the input edge at each CSC position; indices[i] = src[order[i]] */

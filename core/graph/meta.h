@@ -76,7 +76,7 @@ struct gw_part_meta {
 
 struct gw_graph_meta {
 	char graph_name[GW_NAME_MAX + 1];
-	char part_method[GW_NAME_MAX + 1]; /* "none", "metis", "random" */
+	char part_method[GW_NAME_MAX + 1]; /* "none", "metis", "random", "given" */
 	uint64_t graph_id;                 /* digest over all digests; the writer sets it */
 	uint32_t minor;                    /* of the JSON; for a created graph, the lowest version that describes it */
 	uint32_t num_parts, num_ntypes, num_etypes;

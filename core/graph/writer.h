@@ -42,6 +42,17 @@ gw_status gw_writer_indptr(struct gw_writer *writer, uint32_t part, const char *
 gw_status gw_writer_ids(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *ids, uint64_t count,
 			uint64_t id_space);
 
+/* The dtype that gw_writer_ids chooses. */
+static inline gw_dtype gw_writer_ids_dtype(uint64_t id_space)
+{
+	return id_space >= UINT32_MAX ? GW_UINT64 : GW_UINT32; /* the largest value is reserved for "none" */
+}
+
+/* Appends ids to a stream of this dtype, which has 4 or 8 bytes. GW_RANGE names the first id that is not below
+ * id_space; key: for the error. */
+gw_status gw_writer_append_ids(struct gw_array_stream *stream, const char *key, gw_dtype dtype, const uint64_t *ids,
+			       uint64_t count, uint64_t id_space);
+
 /* The dtype for the input's edge ids, if all are below id_space. */
 static inline gw_dtype gw_edge_origin_dtype(uint64_t id_space)
 {

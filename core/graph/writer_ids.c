@@ -86,6 +86,36 @@ gw_status gw_writer_indptr(struct gw_writer *writer, uint32_t part, const char *
 	return narrow_end(n);
 }
 
+static void put_ids(struct narrow *n, const char *key, const uint64_t *ids, uint64_t count, uint64_t id_space)
+{
+	for (uint64_t i = 0; i < count && n->status == GW_OK; i++) {
+		if (ids[i] >= id_space) {
+			n->status = gw_fail(GW_RANGE, "%s: entry %llu is %llu, but there are %llu ids", key,
+					    (unsigned long long)i, (unsigned long long)ids[i],
+					    (unsigned long long)id_space);
+			return;
+		}
+		narrow_put(n, ids[i]);
+	}
+}
+
+gw_status gw_writer_append_ids(struct gw_array_stream *stream, const char *key, gw_dtype dtype, const uint64_t *ids,
+			       uint64_t count, uint64_t id_space)
+{
+	struct narrow *n = gw_malloc(sizeof(*n));
+	if (!n)
+		return GW_NO_MEMORY;
+	n->stream = stream;
+	n->wide = dtype != GW_UINT32;
+	n->used = 0;
+	n->status = GW_OK;
+	put_ids(n, key, ids, count, id_space);
+	narrow_flush(n);
+	gw_status status = n->status;
+	gw_free(n);
+	return status;
+}
+
 static gw_status write_numbers(struct gw_writer *writer, uint32_t part, const char *key, gw_dtype dtype,
 			       const uint64_t *ids, uint64_t count, uint64_t id_space)
 {
@@ -93,23 +123,15 @@ static gw_status write_numbers(struct gw_writer *writer, uint32_t part, const ch
 	gw_status status = narrow_begin(writer, part, key, dtype, 1, &count, &n);
 	if (status != GW_OK)
 		return status;
-	for (uint64_t i = 0; i < count && n->status == GW_OK; i++) {
-		if (ids[i] >= id_space) {
-			n->status = gw_fail(GW_RANGE, "part %u: %s: entry %llu is %llu, but there are %llu ids", part,
-					    key, (unsigned long long)i, (unsigned long long)ids[i],
-					    (unsigned long long)id_space);
-			break;
-		}
-		narrow_put(n, ids[i]);
-	}
-	return narrow_end(n);
+	put_ids(n, key, ids, count, id_space);
+	status = narrow_end(n);
+	return status == GW_RANGE ? gw_context(status, "part %u", part) : status;
 }
 
 gw_status gw_writer_ids(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *ids, uint64_t count,
 			uint64_t id_space)
 {
-	bool wide = id_space >= UINT32_MAX; /* the largest value is reserved for "none" */
-	return write_numbers(writer, part, key, wide ? GW_UINT64 : GW_UINT32, ids, count, id_space);
+	return write_numbers(writer, part, key, gw_writer_ids_dtype(id_space), ids, count, id_space);
 }
 
 gw_status gw_writer_edge_origins(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *ids,

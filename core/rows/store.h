@@ -58,11 +58,12 @@ struct gw_row_memory {
 };
 void gw_row_store_memory(const struct gw_row_store *store, struct gw_row_memory *out);
 
-/* Makes a store of another process's memory, while that process still serves it. options: as for the other store, except
- * `threads`, `initial` and `filled`. The rows' memory becomes the store's own if it can be mapped for writing. If clients
- * may map it, it is sealed against new writers: the store then allocates memory, into which gw_row_store_take_rows copies
- * the rows. The state's memory becomes the store's own. Takes over both descriptors, whatever the outcome. GW_INVALID:
- * the memory does not fit the rows; and the errors of gw_arena_create and gw_arena_adopt. */
+/* Makes a store of another process's memory, while that process still serves it. options: as for the other store,
+ * except `threads`, `initial` and `filled`. The rows' memory becomes the store's own if it can be mapped for writing.
+ * If clients may map it, it is sealed against new writers: the store then allocates memory, into which
+ * gw_row_store_take_rows copies the rows. The state's memory becomes the store's own. Takes over both descriptors,
+ * whatever the outcome. GW_INVALID: the memory does not fit the rows; and the errors of gw_arena_create and
+ * gw_arena_adopt. */
 gw_status gw_row_store_adopt(const struct gw_row_store_options *options, const struct gw_row_memory *memory,
 			     struct gw_row_store **out);
 /* Adopts a state that the other process allocated afterwards. Takes over memory->state_fd, whatever the outcome. */

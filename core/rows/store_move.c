@@ -3,9 +3,9 @@
  *   successor: adopt, while the other process serves ─▶ the rows' memory is its own, or memory for a copy is there
  *   the other process stops ─▶ successor: take_rows ─▶ the other process: retire ─▶ successor serves
  *
- * Rows that clients map are in sealed memory (transport/shm/export.c), which no process can map for writing any more. So
- * these rows are copied, by several threads. Retired rows keep a client that still maps them from reading old values.
- * The state of an optimizer is never sealed, because no client maps it.
+ * Rows that clients map are in sealed memory (transport/shm/export.c), which no process can map for writing any more.
+ * So these rows are copied, by several threads. Retired rows keep a client that still maps them from reading old
+ * values. The state of an optimizer is never sealed, because no client maps it.
  */
 #include <string.h>
 #include <unistd.h>

@@ -59,8 +59,7 @@ static gw_status push_make_state(struct gw_row_store *store, enum gw_optimizer_k
 	state->floats = gw_optimizer_state_floats(kind, store->columns);
 	char name[64];
 	snprintf(name, sizeof(name), "state of %s", gw_optimizer_name(kind));
-	struct gw_arena_options options = {
-		.name = name, .huge = store->huge, .numa = store->numa, .shareable = true};
+	struct gw_arena_options options = {.name = name, .huge = store->huge, .numa = store->numa, .shareable = true};
 	gw_status status =
 		gw_arena_create(gw_row_store_state_bytes(kind, store->rows, store->columns), &options, &state->arena);
 	if (status != GW_OK) {

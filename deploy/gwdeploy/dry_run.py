@@ -25,7 +25,7 @@ def _of_host(options: LaunchOptions, hosts: list[Host], host: Host) -> list[str]
     server = " ".join(shlex.quote(word) for word in ["graphwire", *words[1:]])
     lines = [_line(options.workspace, environment.of_server(options, len(hosts), host.index), server)]
     paths = {"PART_CONFIG": options.part_config, "IP_CONFIG": options.ip_config, "KEY_FILE": _KEY, "JOB": "dry-run",
-             "AT_START": _AT_START}
+             "AT_START": _AT_START, "METRICS": environment.metrics_of_trainers(options, len(hosts), host)}
     shared = environment.of_trainers(options, len(hosts), paths, _PROCESSORS * options.num_trainers)
     for local, text in trainer_commands(options, hosts, host, _PORT):
         env = dict(shared)

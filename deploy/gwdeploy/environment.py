@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from .ip_config import Host
 from .options import LaunchOptions
 
 
@@ -29,6 +30,24 @@ def _dgl(options: LaunchOptions, hosts: int) -> dict[str, str]:
         "DGL_IP_CONFIG": options.ip_config,
         "DGL_GRAPH_FORMAT": options.graph_format,
     }
+
+
+def metrics_of_server(options: LaunchOptions, host: Host) -> str:
+    """Returns where a host's server answers scrapers; "" without --metrics. On one machine, each server has its own
+    port."""
+    if options.metrics is None:
+        return ""
+    address, port = options.metrics
+    return f"{address}{port + (host.index if options.scheduler == 'local' else 0)}"
+
+
+def metrics_of_trainers(options: LaunchOptions, hosts: int, host: Host) -> str:
+    """Returns the trainers' GRAPHWIRE_METRICS. The client adds its local rank to the port."""
+    if options.metrics is None:
+        return ""
+    address, port = options.metrics
+    before = hosts + host.index * options.num_trainers if options.scheduler == "local" else 1
+    return f"{address}{port + before}"
 
 
 def of_server(options: LaunchOptions, hosts: int, part: int) -> dict[str, str]:

@@ -426,6 +426,7 @@ class Job:
             "KEY_FILE": agent.setup["key_file"],
             "NAME": self.kept.name if self.kept else server_name(self.options, self.graph),
             "JOB": self.name,
+            "METRICS": environment.metrics_of_trainers(self.options, len(self.hosts), agent.host),
         }
         return environment.of_trainers(self.options, len(self.hosts), paths, int(agent.hello["processors"]))
 

@@ -73,6 +73,12 @@ port = _whole("port", 1, 65535)
 microseconds = _whole("microseconds", 0, 1_000_000, " microseconds")
 
 
+def metrics(text: str) -> tuple[str, int]:
+    """Parses [ADDR:]PORT; the address is "" or ends with a colon."""
+    address, colon, number = text.rpartition(":")
+    return address + colon, port(number)
+
+
 def seconds(text: str) -> float:
     """Parses a time in seconds, above 0."""
     number = float(text)
@@ -100,6 +106,7 @@ class LaunchOptions:
     server_name: str | None = None
     transport: str | None = None
     spin: int = 0
+    metrics: tuple[str, int] | None = None
     mutable: list[str] = dataclasses.field(default_factory=list)
     key_file: str | None = None
     scheduler: str = "ssh"
@@ -231,6 +238,13 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         metavar="US",
         help="how long threads of servers and trainers poll before they sleep; `graphwire doctor --spin US` says what "
         "that costs (0)",
+    )
+    group.add_argument(
+        "--metrics",
+        type=metrics,
+        metavar="[ADDR:]PORT",
+        help="servers answer scrapers at this port of their hosts, and trainers at the ports after it, which servers "
+        "that are already running do not do (none; without ADDR on loopback addresses)",
     )
     group.add_argument("--key_file", metavar="FILE", help="the job's key (a new key for each job)")
     group.add_argument("--no_torchrun", action="store_true", help="start Python trainers with RANK etc., no torchrun")

@@ -82,6 +82,9 @@ def server_words(options: LaunchOptions, host: Host, part_config: str, key_file:
         words += ["--transport", options.transport]
     if options.spin:
         words += ["--spin", str(options.spin)]
+    metrics = environment.metrics_of_server(options, host)
+    if metrics:
+        words += ["--metrics", metrics]
     for name in options.mutable:
         words += ["--mutable", name]
     return words

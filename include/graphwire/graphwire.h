@@ -43,7 +43,9 @@
 #include <graphwire/edges.h>
 #include <graphwire/log.h>
 #include <graphwire/split.h>
+#include <graphwire/stats.h>
 #include <graphwire/tensors.h>
+#include <graphwire/trace.h>
 #include <graphwire/triples.h>
 #include <graphwire/types.h>
 

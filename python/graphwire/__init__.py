@@ -24,6 +24,7 @@ from graphwire._base.native import (
     lib,
     text,
 )
+from graphwire._base.trace import trace
 from graphwire._files.database import Database, from_database
 from graphwire._files.descriptions import ForeignKey, Table
 from graphwire._files.partition import partition_graph
@@ -35,7 +36,7 @@ from graphwire._graph.held_out import HeldOut
 from graphwire._graph.save import save
 from graphwire._graph.tensor import Tensor
 from graphwire._train.batch import Batch, Block, Edges
-from graphwire._train.loader import EdgeLoader, NodeLoader, sample
+from graphwire._train.loader import EdgeLoader, NodeLoader, Sampler, sample
 
 if TYPE_CHECKING:
     from graphwire import batch, chunks, datasets, fetch, graph, ids, loader, nn, optim, partition, pyg  # noqa: F401
@@ -63,6 +64,7 @@ __all__ = [
     "OutOfRangeError",
     "PeerError",
     "ResourceError",
+    "Sampler",
     "Table",
     "Tables",
     "Tensor",
@@ -77,6 +79,7 @@ __all__ = [
     "pyg",
     "sample",
     "save",
+    "trace",
 ]
 
 # Batch.to_pyg needs graphwire.pyg, which imports _train/batch.py: the import happens at the first call.

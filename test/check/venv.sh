@@ -80,7 +80,8 @@ extras_ready() {
 
 # What reads tables, in a folder of its own.
 tables_ready() {
-	install_beside "$beside/tables" pyarrow polars polars-runtime-32 pandas python-dateutil six duckdb || {
+	install_beside "$beside/tables" pyarrow polars polars-runtime-32 pandas python-dateutil six duckdb \
+		jsonschema jsonschema-specifications referencing rpds-py attrs || {
 		tail -n 5 "$log"
 		not_ok "packages of tables could not be installed; all of pip's output: $log"
 		return 1
@@ -89,7 +90,7 @@ tables_ready() {
 
 # What parses metrics as scrapers do, in a folder of its own.
 scrapers_ready() {
-	install_beside "$beside/scrapers" prometheus_client==0.26.0 || {
+	install_beside "$beside/scrapers" prometheus_client==0.26.0 pyyaml==6.0.4 || {
 		tail -n 5 "$log"
 		not_ok "the parser of metrics could not be installed; all of pip's output: $log"
 		return 1

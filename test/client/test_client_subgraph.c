@@ -13,6 +13,7 @@
 #include "protocol/subgraph_call.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/client_setup.h"
+#include "test/support/many.h"
 #include "test/support/must.h"
 #include "transport/service/service_backend.h"
 
@@ -120,7 +121,7 @@ static void check_subgraphs(struct gw_client *client, const struct setup *setup)
 	static const uint32_t groups[] = {0, 1, 4, 60};
 	const struct gw_graph_meta *meta = setup->fixture.schema;
 	uint64_t edges = 0, held = 0;
-	for (uint32_t i = 0; i < 8 * GW_FIXTURE_ETYPES; i++) {
+	for (uint32_t i = 0; i < 8 * GW_FIXTURE_ETYPES; i += gw_many_step() == 1 ? 1 : 3) {
 		uint32_t e = i / 8;
 		const struct gw_edge_type *type = &meta->etypes[e];
 		struct gw_held_out *held_out = i % 2 ? hold_out(client, e, type->count, 3) : NULL;
@@ -137,7 +138,7 @@ static void check_subgraphs(struct gw_client *client, const struct setup *setup)
 		gw_edge_list_free(list);
 		gw_held_out_close(held_out);
 	}
-	assert_true(edges > 3000 && held > 500);
+	assert_true(edges > gw_many(3000) && held > gw_many(500));
 	struct gw_edge_list *list;
 	must(gw_subgraph(client, &(struct gw_subgraph_spec){.etype = FIXTURE_CITES}, &list));
 	assert_int_equal(list->edge_count + list->question_count, 0);
@@ -496,7 +497,7 @@ static void short_memory_of_requests_is_an_error(void **state)
 	gw_fault_begin(GW_FAULT_NEVER);
 	scene_begin(&scene, 40, 1, 60);
 	must(use_subgraph(scene.client));
-	for (unsigned long n = 1, hit = 1; hit; n++) {
+	for (unsigned long n = 1, hit = 1; hit; n += gw_fault_step(n)) {
 		gw_fault_anywhere(n);
 		gw_status status = use_subgraph(scene.client);
 		hit = gw_fault_anywhere(GW_FAULT_NEVER);

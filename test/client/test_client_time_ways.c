@@ -18,6 +18,7 @@
 #include "sampler/picks.h"
 #include "test/support/client_setup.h"
 #include "test/support/hop_ask.h"
+#include "test/support/many.h"
 #include "test/support/must.h"
 #include "transport/service/service_backend.h"
 
@@ -170,7 +171,8 @@ static bool has_digests;
 
 static void draw_all(struct gw_client *client, const struct setup *setup, bool reads_only)
 {
-	for (uint32_t number = 0; number < (cluster_is_rdma() ? ASKS / 4 : ASKS); number++) {
+	for (uint32_t number = 0; number < (cluster_is_rdma() ? ASKS / 4 : ASKS);
+	     number += gw_many_step() == 1 ? 1 : 5) {
 		struct questions questions = {0};
 		const struct gw_edge_rule *rule = &rules[number % RULES];
 		struct hop_ask ask = ask_of(client, number, &questions);

@@ -40,6 +40,7 @@ done <<'TABLE'
 2 -1               import --from e --num-nodes -1 --out made
 2 a/b              import --from e --num-nodes a/b=1 --out made
 2 a/b              import --from e --node-type a/b --out made
+2 nothing          import --num-nodes a=5 --out made
 2 TYPE:NAME        import --from e --node-column x --out made
 2 column.0         import --from e --label-column 0 --out made
 2 column.0         import --from e --id-column a=0 --out made

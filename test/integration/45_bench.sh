@@ -49,6 +49,10 @@ measured 3 sample --scale 10 --batches 5 --threads 2 --weight --hash
 	--method random --out halves >out 2>&1
 measured 8 sample --part-config halves --batches 5 --threads 1 --fanouts 4,3 --weight
 measured 2 minibatch --scale 10 --batches 2 --batch-size 100
+measured 3 serve --scale 10 --callers 2 --requests 8 --seeds 4 --loaders 2 --batch-size 50
+measured 2 serve --scale 10 --callers 1,3 --requests 12 --seeds 8 --loaders 0 --transport shm
+refuses "bench serve: a request of no caller" 2 'callers' "$GRAPHWIRE" bench serve --callers 0
+refuses "bench serve: too many callers" 2 'callers' "$GRAPHWIRE" bench serve --callers 1,65
 measured 2 links --scale 10 --batches 2 --batch-size 100
 [ $drivers -eq 1 ] || measured 2 links --scale 10 --batches 2 --batch-size 100 --drivers --spin 100
 refuses "bench links --drivers over shm" 2 "starts its own servers" "$GRAPHWIRE" bench links --drivers --transport shm

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import graphwire
@@ -40,10 +41,15 @@ def rows_of(graph, database, name):
     known = graph.original_ids(np.arange(table.rows), name)
     if not table.kinds:
         return list(known)
-    keys = list(zip(*(table.columns[key] for key in table.kinds)))
-    place = {key[0] if len(key) == 1 else json.dumps(key, ensure_ascii=False, separators=(",", ":")): row
-             for row, key in enumerate(keys)}
-    return [place[one if isinstance(one, str) else int(one)] for one in known]
+    place = {tuple(map(plain, key, table.kinds.values())): row
+             for row, key in enumerate(zip(*(table.columns[key] for key in table.kinds)))}
+    return [place[tuple(map(plain, json.loads(one) if len(table.kinds) > 1 else [one], table.kinds.values()))]
+            for one in known]
+
+
+def plain(part, kind):
+    """A part of a key as text, in the forms that CSV and keys have. In CSV a text of digits is an integer."""
+    return pd.Timestamp(part) if kind in ("day", "moment") else str(part).lower() if kind == "bool" else str(part)
 
 
 def edges_of(graph, database, etype):
@@ -64,7 +70,7 @@ def test_edges_are_those_of_merge(seed, tmp_path, monkeypatch):
     monkeypatch.setattr(table_kinds, "BATCH_ROWS", (1 << 17, 3)[seed % 2])
     database = Database(seed)
     files = database.write(tmp_path)
-    memory = {name: path if database.tables[name].csv else database.arrow[name] for name, path in files.items()}
+    memory = {name: path if database.tables[name].csv else database.in_memory(name) for name, path in files.items()}
     made = graphwire.from_database(database.described(memory))
     graphwire.partition_graph(made, "db", 2, tmp_path / "memory", method="random")
     graphwire.partition_graph(graphwire.from_database(tmp_path / "db.json"), "db", 2, tmp_path / "json",
@@ -154,8 +160,22 @@ def test_frames_of_polars(tmp_path):
     (two({"id": [10, 20, 20]}), ValueError, "table users, row 2: column id: 20 is the key of an earlier row too"),
     (two({"id": [10, None, 20]}), ValueError, "table users, row 1: column id is missing"),
     (two(orders={"at": pa.array([1, None, 2, 3], pa.timestamp("s"))}), ValueError,
-     "orders, row 1: column at is missing"),
+     "orders, row 1: column at is missing (null or NaN): pass fill={…}, or leave out the row"),
     (two(orders={"user": ["a", "b", "c", "d"]}), TypeError, "column id is int64, and orders user is text"),
+    (two(orders={"user": pa.array([1, 2, 3, 4], pa.date32())}), TypeError,
+     "table users: column id is int64, and orders user is date32[day]: a key and what it refers to have one type"),
+    (two(orders={"user": [True] * 4}), TypeError, "table users: column id is int64, and orders user is bool"),
+    (two({"id": pa.array([1, 2, 3], pa.timestamp("s"))}, {"user": ["1970-01-01"] * 4}), TypeError,
+     "table orders: column user is string, and users id is timestamp[s]"),
+    (two({"id": pa.array([1, 2, 2**63], pa.uint64())}), ValueError,
+     "table users, row 2: column id is 9223372036854775808: ids are below 2^63: cast the column to text"),
+    (two({"id": pa.array([Decimal("1.00"), Decimal("2.50"), None])}), ValueError, "row 2: column id is missing"),
+    (two({"id": pa.array([Decimal("1.00"), Decimal("2.50"), Decimal(3)])}), ValueError,
+     "row 1: column id is 2.50: ids of decimal128(3, 2) are whole numbers of 64 bits: cast the column to text"),
+    (two({"id": pa.array([Decimal(2**63 - 1), Decimal(2**63), Decimal(3)])}), ValueError,
+     "row 1: column id is 9223372036854775808: ids of decimal"),
+    (two({"id": [1.0, 2.0, 2.0**53]}), ValueError, "row 2: column id is 9007199254740992.0: ids of float64"),
+    (two({"id": [{"a": 1}] * 3}), TypeError, "row 0: column id: ids are integers or text, not struct<a: int64>"),
     (two(orders={"at": pa.array([1, 2, 3, 4], pa.float64())}, end_time="end", time="at",
          **{"fill": {"end": 0.5}}), ValueError, "has no column 'end'"),
     (two(orders={"x": [1, None, 2, 3]}, features=["x"], fill={"x": "one"}), ValueError,
@@ -183,12 +203,13 @@ def test_wrong_rows_of_databases(tables, error, text, tmp_path):
 def test_tables_without_rows(tmp_path):
     """Their keys have any type, and their lists any length."""
     orders = {"text": ["x"], "number": [1], "row": pa.array([[1, 2]], pa.list_(pa.int64(), 2))}
-    users = {"id": pa.nulls(0), "row": pa.array([], pa.list_(pa.float32()))}
+    coded = pa.nulls(0, pa.dictionary(pa.uint32(), pa.string_view()))  # as polars has it
+    users = {"id": pa.nulls(0), "row": pa.array([], pa.list_(pa.float32())), "kind": coded}
     tables = {"users": graphwire.Table(users, "id"),
               "orders": graphwire.Table(orders, None, {"text": "users", "number": "users"})}
     with made(tmp_path, tables) as graph:
         assert [graph.num_edges(etype) for etype in graph.etypes] == [0] * 4
-        assert {feature.name for feature in graph.features} == {"orig_id", "row"}
+        assert {feature.name for feature in graph.features} == {"orig_id", "row", "kind"}
 
 
 def test_columns_whose_names_features_cannot_have(tmp_path, caplog):
@@ -292,7 +313,7 @@ def test_missing_keys_may_be_errors(tmp_path):
 
 
 @pytest.mark.parametrize("make, error, text", [
-    (lambda: graphwire.from_database({"a": graphwire.Table(USERS, "id")}), ValueError, "no table has a foreign key"),
+    (lambda: graphwire.from_database({}), ValueError, "a database has at least one table"),
     (lambda: graphwire.from_database({"a": graphwire.Table(USERS, "ids", {"age": "a"})}), ValueError,
      "table a: key: table a has no column 'ids': did you mean 'id'?"),
     (lambda: graphwire.from_database({"a": graphwire.Table(USERS, "id", {"age": "b"})}), ValueError,

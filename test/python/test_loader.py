@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import threading
 import time
 import weakref
@@ -468,3 +469,62 @@ def test_all_or_none_of_a_type(graph):
 def test_several_types_that_do_not_fit(graph, arguments, options, text):
     with pytest.raises((graphwire.GraphwireError, ValueError), match=text):
         graphwire.NodeLoader(graph, arguments, [2], **options)
+
+
+def digests_of_a_service(graph, calls, **settings):
+    """The digests of a sampler's batches, called by four threads at once; beside those of sample()."""
+    sampler, found = graphwire.Sampler(graph, **settings), {}
+
+    def serve(first):
+        for number in range(first, len(calls), 4):
+            found[number] = sampler(**calls[number]).digest()
+
+    threads = [threading.Thread(target=serve, args=(first,)) for first in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    fanouts = settings.pop("fanouts")
+    return ([found.get(number) for number in range(len(calls))],
+            [graphwire.sample(graph, call.pop("seeds"), fanouts, **call, **settings).digest() for call in calls])
+
+
+@pytest.mark.parametrize("over", ["folder", "servers"])
+def test_a_sampler_samples_what_sample_does(hetero, hetero2, over):
+    random = np.random.default_rng(46)
+    with graphwire.open(hetero) if over == "folder" else graphwire.open(servers=hetero2.addresses) as graph:
+        features = {"paper": ["feat", "year"], "author": "age"}
+        for settings in [{"fanouts": [25, 10], "ntype": "paper", "features": features, "labels": "year"},
+                         {"fanouts": [3, {"cites": -1}], "ntype": "author", "disjoint": True, "index_dtype": "int32"},
+                         {"fanouts": [4, 2], "ntype": "paper", "frontier": "new", "weight": {"cites": "strength"}}]:
+            calls = [{"seeds": random.integers(0, 100, random.integers(0, 4)).tolist(), "seed": int(number % 3),
+                      "stream": int(number)} for number in range(30)]
+            with graphwire.NodeLoader(graph, None, [5, 5], ntype="paper", batch_size=70) as loader:
+                epochs = [batch.digest() for batch in loader]
+                got, wanted = digests_of_a_service(graph, calls, **settings)
+            assert got == wanted and len(set(got)) > 20 and len(epochs) == 5
+
+
+def test_settings_of_a_sampler_are_checked_once_and_seeds_in_each_call(graph, hetero):
+    sampler = graphwire.Sampler(graph, [2], ntype="paper", features={"paper": "feat"})
+    assert "[2]" in repr(sampler) and "paper" in repr(sampler)
+    for wrong, error, words in [({"fanouts": []}, ValueError, "fanouts"),
+                                ({"labels": "nix"}, graphwire.NotFoundError, "nix"),
+                                ({"ntype": None}, graphwire.NotFoundError, "which node type"),
+                                ({"feature": "x"}, TypeError, "features"), ({"strict": 2}, TypeError, "strict"),
+                                ({"strict": True}, ValueError, "strict")]:
+        with pytest.raises(error, match=words):
+            graphwire.Sampler(graph, **{"fanouts": [2], "ntype": "paper", **wrong})
+    for seeds, options, error, words in [([300], {}, graphwire.OutOfRangeError, "300"), (["a"], {}, TypeError, "seeds"),
+                                         ({"author": [1]}, {}, TypeError, "one type, paper"),
+                                         ([1], {"stream": -1}, ValueError, "stream"),
+                                         ([1], {"times": [3]}, ValueError, "time")]:
+        with pytest.raises(error, match=words):
+            sampler(seeds, **options)
+    assert sampler([]).num_seeds == 0 and sampler([7]).seeds.tolist() == [7]
+    with pytest.raises(TypeError, match="Sampler belongs to the process"):
+        pickle.dumps(sampler)
+    with graphwire.open(hetero) as other:
+        closed = graphwire.Sampler(other, [2], ntype="paper")
+    with pytest.raises(ValueError, match="closed"):
+        closed([1])

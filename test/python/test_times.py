@@ -112,6 +112,11 @@ def test_every_draw_of_nodes(opened):
         if isinstance(window, np.ndarray):
             by_type = dict(zip(kinds, np.split(window, len(kinds))))
         batch = graphwire.sample(opened, seeds, fanouts, time="t", times=times, window=by_type, seed=turn, **options)
+        if len(kinds) == 1:
+            of_one = {"times": times["item"], "window": window, "seed": turn}
+            sampler = graphwire.Sampler(opened, fanouts, ntype="item", time="t", **options)
+            assert sampler(seeds["item"], **of_one).digest() == graphwire.sample(
+                opened, seeds["item"], fanouts, ntype="item", time="t", **of_one, **options).digest()
         edges += law.check(batch, fanouts, plain(every), begins, options["strict"], options["replace"],
                            options["pick"])
         try:

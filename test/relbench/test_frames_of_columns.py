@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import re
 
 import graphwire
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from conftest import TOP
 from shared import imported
 
 imported("torch_frame")
@@ -179,3 +181,19 @@ def test_a_table_without_columns_has_rows(graph):
     frames = TensorFrames.of_columns(graph, {"events": {}}, {})
     for batch in NeighborLoader(served(graph, frames), [2], input_nodes="users", batch_size=2):
         assert batch["events"].tf.num_rows == 1 and batch["events"].tf.num_cols == 0 and "tf" not in batch["users"]
+
+
+def test_the_page(tmp_path, monkeypatch):
+    """docs/TABLES.md: the block of TensorFrames runs after the first ones; its batches have PyTorch Frame's rows."""
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```\w*\n(.*?)^```", (TOP / "docs/TABLES.md").read_text(), re.MULTILINE | re.DOTALL)
+    made = {}
+    for block in blocks[:2]:
+        exec(block, made)
+    with graphwire.open("parts/") as made["graph"]:
+        exec(next(block for block in blocks if "of_columns(" in block), made)
+        (batch,) = made["loader"]
+        rows = made["users"].to_pandas().set_index("id").loc[batch["users"].n_id.numpy()].reset_index(drop=True)
+        assert bits(batch["users"].tf) == bits(Dataset(rows, made["stypes"]["users"]).materialize(
+            col_stats=made["stats"]["users"]).tensor_frame)
+        assert batch["orders"].tf.num_rows == batch["orders"].num_nodes > 0

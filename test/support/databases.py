@@ -9,27 +9,60 @@ from __future__ import annotations
 import json
 import random
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 
 import graphwire
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
 WORDS = ["", "a", "b", "é", "日本", 'say "x"', "back\\slash", "x,y", "tab\there", "007", "NULL", "1", "[1]", " b"]
+OTHERS = ["", "a\0", "a\0\0", "e\u0301", "\u00e9", "\u212b"]  # texts that CSV does not keep, or that look alike
 NOW = datetime(2024, 1, 1, tzinfo=timezone.utc)
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-class RandomTable:
-    """kinds: {column of the key: int, big or text}. refers: [(columns, target, both ways)]. csv: its file is text."""
+DICTIONARY = pa.dictionary(pa.int16(), pa.string())
+TYPES = {  # of keys, in memory and in Parquet
+    "int": [pa.int64(), pa.int32(), pa.int8(), pa.uint64(), pa.float64(), pa.float32(), pa.decimal128(12, 2)],
+    "big": [pa.int64(), pa.int64(), pa.decimal128(30, 3)],
+    "text": [pa.string(), pa.large_string(), DICTIONARY],
+    "day": [pa.date32(), pa.timestamp("ms"), pa.timestamp("ns"), pa.timestamp("us", "Europe/Berlin")],
+    "moment": [pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", "America/New_York")],
+    "bool": [pa.bool_()]}
+NULLABLE = {pa.int8(): pd.Int8Dtype(), pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(),
+            pa.uint64(): pd.UInt64Dtype(), pa.bool_(): pd.BooleanDtype(), pa.string(): pd.StringDtype()}
+CSV_TYPES = {"int": pa.int64(), "big": pa.int64(), "text": pa.string(), "day": pa.date32(),
+             "moment": pa.timestamp("us"), "bool": pa.bool_()}
 
-    def __init__(self, name, draw):
+
+def array_of(values, kind):
+    """Values of Python as an array of Arrow; times are UTC."""
+    if pa.types.is_timestamp(kind):
+        plain = [one if one is None or isinstance(one, datetime) else datetime(one.year, one.month, one.day)
+                 for one in values]
+        return pa.array(plain, pa.timestamp("us")).cast(pa.timestamp(kind.unit)).cast(kind)
+    if pa.types.is_decimal(kind):
+        return pa.array([None if one is None else Decimal(one) for one in values], kind)
+    return pa.array(values, kind.value_type).dictionary_encode().cast(kind) if pa.types.is_dictionary(
+        kind) else pa.array(values, kind)
+
+
+class RandomTable:
+    """kinds: {column of the key: int, big, text, day, moment or bool}. refers: [(columns, target, both ways)]. csv: its
+    file is text. texts: those that keys begin with."""
+
+    def __init__(self, name, draw, with_csv):
         self.name, self.rows = name, draw.choice([0, 1, 2, 5, 12, 12, 12])
         kinds = draw.choice([[], ["int"], ["int"], ["big"], ["text"], ["text"], ["int", "text"],
-                             ["text", "big", "text"]])
+                             ["text", "big", "text"], ["day"], ["int", "day"], ["moment"], ["moment", "text"],
+                             ["bool", "int"], ["bool"]])
+        self.rows = min(self.rows, 2) if kinds == ["bool"] else self.rows
         self.kinds = {f"k{place}": kind for place, kind in enumerate(kinds)}
-        self.csv = draw.random() < 0.3
+        self.texts = WORDS[1:] if with_csv else WORDS + OTHERS
+        self.csv = with_csv and draw.random() < 0.5
         self.unit = draw.choice([None, None, "us", "ns", "ms", "ms"])  # Parquet has no seconds
         self.has_end = self.unit is not None and draw.random() < 0.5
         self.zone = None if self.csv else draw.choice([None, "Europe/Berlin", "America/New_York"])
@@ -39,21 +72,31 @@ class RandomTable:
         """Keys, all different."""
         found = {}
         while self.kinds and len(found) < self.rows:
-            found[tuple(key_value(kind, draw) for kind in self.kinds.values())] = None
+            found[tuple(self.key_value(kind, draw) for kind in self.kinds.values())] = None
         return list(found)
 
+    def key_value(self, kind, draw):
+        if kind == "text" and len(self.texts) > len(WORDS):
+            return draw.choice(self.texts) + draw.choice(["", "", "\0", "7"])
+        if kind == "text":
+            return draw.choice(self.texts) + str(draw.randrange(9)) + draw.choice(["", "", "é"])
+        return value_of(kind, draw)
 
-def key_value(kind, draw):
-    if kind == "text":
-        return draw.choice(WORDS[1:]) + str(draw.randrange(9)) + draw.choice(["", "", "é"])
+
+def value_of(kind, draw):
+    if kind == "bool":
+        return draw.random() < 0.5
+    if kind in ("day", "moment"):  # UTC
+        day = datetime(1969, 12, 25) + timedelta(days=draw.randrange(20))
+        return day.date() if kind == "day" else day + timedelta(seconds=draw.choice([0, 0, 1.5, 34200.000001]))
     return draw.randrange(40) if kind == "int" else draw.choice([-1, 1]) * (2**53 + draw.randrange(2**53)) + 1
 
 
 class Database:
     def __init__(self, seed):
         self.draw = draw = random.Random(f"database {seed}")
-        names = ["users", "orders", "linés", "log-1"][:draw.randint(1, 4)]
-        self.tables = {name: RandomTable(name, draw) for name in names}
+        names, with_csv = ["users", "orders", "linés", "log-1"][:draw.randint(1, 4)], draw.random() < 0.6
+        self.tables = {name: RandomTable(name, draw, with_csv) for name in names}
         if not any(table.kinds for table in self.tables.values()):
             draw.choice(list(self.tables.values())).kinds = {"k0": "int"}
         for table in self.tables.values():
@@ -63,7 +106,7 @@ class Database:
         for table in self.tables.values():
             for place in range(draw.choice([0, 1, 1, 2])):
                 self.refer(table, draw.choice(targets), place)
-        if not any(table.refers for table in self.tables.values()):
+        if not any(table.refers for table in self.tables.values()) and draw.random() < 0.5:
             self.refer(draw.choice(list(self.tables.values())), draw.choice(targets), 0)
         for table in self.tables.values():
             self.add_values(table)
@@ -77,7 +120,7 @@ class Database:
         for _ in range(table.rows):
             what = draw.random()
             row = list(draw.choice(known)) if known and what < 0.7 else [
-                key_value(kind, draw) for kind in target.kinds.values()]
+                target.key_value(kind, draw) for kind in target.kinds.values()]
             if what > 0.85:
                 row[draw.randrange(len(row))] = None
             rows.append(row)
@@ -108,8 +151,21 @@ class Database:
             elif name in ("n", "word"):
                 arrays[name] = pa.array(values, pa.int32() if name == "n" else pa.string())
             else:
-                arrays[name] = pa.array(values, pa.string() if kinds[name] == "text" else pa.int64())
+                kind = CSV_TYPES[kinds[name]] if table.csv else self.draw.choice(TYPES[kinds[name]])
+                arrays[name] = array_of(values, kind)
         return pa.table(arrays)
+
+    def in_memory(self, name):
+        """A table of Arrow, whole or in pieces, of pandas with types of Arrow or of its own, or of polars."""
+        made = self.arrow[name]
+        form = self.draw.choice(["arrow", "pieces", "pandas", "nullable", "polars"])
+        if form == "pieces":
+            return pa.concat_tables([made[begin:begin + 2] for begin in range(0, max(made.num_rows, 1), 2)])
+        if form == "pandas":
+            return made.to_pandas(types_mapper=pd.ArrowDtype)
+        if form == "nullable":
+            return made.to_pandas(types_mapper=NULLABLE.get)
+        return made if form == "arrow" else pl.from_arrow(made.select(made.column_names))
 
     # --- Descriptions. ---
 

@@ -421,6 +421,29 @@ static void empty_input_needs_a_count(void **state)
 	import_bed_reset(&import_bed);
 }
 
+/* Named node types are an input of their own. Without a name, a count of nodes is none. */
+static void types_without_edges(void **state)
+{
+	(void)state;
+	static const int64_t rows[] = {7, 8, 9};
+	import_bed_npy(&import_bed, "x.npy", GW_INT64, 1, (const uint64_t[]){3}, rows);
+	import_bed_word(&import_bed, GW_IMPORT_NUM_NODES, "a=3");
+	import_bed_fails(&import_bed, GW_INVALID, "nothing to import", NULL, NULL);
+	import_bed_word(&import_bed, GW_IMPORT_NODE_TYPE, "b");
+	import_bed_word(&import_bed, GW_IMPORT_NUM_NODES, "b=0");
+	import_bed_word(&import_bed, GW_IMPORT_NODE_TYPE, "a");
+	import_bed_word(&import_bed, GW_IMPORT_NUM_NODES, "a=3");
+	import_bed_word(&import_bed, GW_IMPORT_NODE_FEATURE, "a:x=@x.npy");
+	import_bed_word(&import_bed, GW_IMPORT_NODE_FEATURE, "a:t=@x.npy");
+	import_bed.options.edge_ids = import_bed.options.transpose = true;
+	import_bed_open(&import_bed);
+	assert_int_equal(import_bed.meta->num_etypes, 0);
+	assert_int_equal(import_bed.meta->num_ntypes, 2);
+	assert_int_equal(import_bed.meta->ntypes[1].count, 3);
+	assert_memory_equal(import_bed_array(&import_bed, "node/a/x"), rows, sizeof(rows));
+	import_bed_reset(&import_bed);
+}
+
 static void existing_output_needs_replace(void **state)
 {
 	(void)state;
@@ -512,6 +535,7 @@ int main(void)
 		cmocka_unit_test(features_and_masks),
 		cmocka_unit_test(faults),
 		cmocka_unit_test(empty_input_needs_a_count),
+		cmocka_unit_test(types_without_edges),
 		cmocka_unit_test(existing_output_needs_replace),
 		cmocka_unit_test(threads_do_not_matter),
 		cmocka_unit_test(shortage),

@@ -322,10 +322,7 @@ struct faulty {
 static gw_status assign(struct faulty *f)
 {
 	gw_status status = gw_assignment_make(&f->plan, f->part, &f->assignment);
-	if (status != GW_OK)
-		return status;
-	return f->plan.method == GW_PLAN_METIS ? gw_assign_metis(&f->plan, f->part, &f->assignment)
-					       : gw_assign_random(&f->plan, f->part, &f->assignment);
+	return status == GW_OK ? gw_assign(&f->plan, f->part, &f->assignment) : status;
 }
 
 static gw_status assign_and_measure(void *context)
@@ -367,23 +364,40 @@ static gw_status split(void *context)
 	return status;
 }
 
+/* A text of the parts of all nodes. */
+static void write_given(const struct gw_graph_meta *meta, const char *path)
+{
+	FILE *file = fopen(path, "w");
+	for (uint32_t t = 0; t < meta->num_ntypes; t++) {
+		for (uint64_t v = 0; v < meta->ntypes[t].count; v++)
+			fprintf(file, "%llu\n", (unsigned long long)(v % 2));
+	}
+	assert_int_equal(fclose(file), 0);
+}
+
 /* Assignment and split are separate: a split has a thousand allocations, and METIS need not run for each. */
 static void test_memory_short(void **state)
 {
 	struct gw_fixture fixture;
 	struct gw_graph_meta *meta;
 	struct gw_part_options options = {.mapped = true};
-	char out[128];
+	char out[128], given[128];
+	const char *const words[] = {given};
 	(void)state;
 	partition_begin(&fixture, 4, 40);
+	snprintf(given, sizeof(given), "%s/given.txt", fixture.root);
 	snprintf(out, sizeof(out), "%s/parts", fixture.root);
 	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
 	struct faulty f = {
 		.out = out,
 		.plan = {.parts = 2, .trainers = 2, .balance_train = true, .balance_edges = true, .threads = 1}};
 	assert_int_equal(gw_part_open(meta, 0, &options, &f.part), GW_OK);
-	for (int method = 0; method < 2; method++) {
-		f.plan.method = (enum gw_plan_method)method;
+	write_given(meta, given);
+	f.plan.given = words;
+	f.plan.given_count = 1;
+	static const enum gw_plan_method methods[] = {GW_PLAN_GIVEN, GW_PLAN_METIS, GW_PLAN_RANDOM};
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		f.plan.method = methods[i];
 		assert_true(gw_fault_each(assign_and_measure, &f) > 10);
 	}
 	assert_int_equal(assign(&f), GW_OK);

@@ -38,8 +38,7 @@ static void partition(const struct gw_part *part, const char *in, const char *ou
 	struct gw_oracle_result result;
 	gw_status status = gw_assignment_make(&plan, part, &assignment);
 	if (status == GW_OK)
-		status = method == GW_PLAN_METIS ? gw_assign_metis(&plan, part, &assignment)
-						 : gw_assign_random(&plan, part, &assignment);
+		status = gw_assign(&plan, part, &assignment);
 	if (status == GW_OK)
 		status = gw_plan_quality_measure(&plan, part, &assignment, &quality);
 	if (status == GW_OK)

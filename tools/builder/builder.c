@@ -69,6 +69,7 @@ void gw_builder_destroy(struct gw_builder *builder)
 		gw_free(builder->ntypes[i].arrays.items);
 	for (uint32_t i = 0; i < builder->num_etypes; i++)
 		gw_free(builder->etypes[i].arrays.items);
+	gw_spill_close(&builder->spill);
 	gw_free(builder->owned);
 	gw_free(builder->ntypes);
 	gw_free(builder->etypes);
@@ -87,6 +88,18 @@ gw_status gw_builder_own(struct gw_builder *builder, void *memory, void (*releas
 	return GW_OK;
 }
 
+/* A quarter is for arrays that stay, a half for sorting, and the rest for what the kernel keeps of files. */
+gw_status gw_builder_limit(struct gw_builder *builder, const char *out, uint64_t bytes)
+{
+	if (bytes == 0) {
+		struct gw_memory memory;
+		gw_memory_read("", -1, &memory);
+		bytes = memory.available / 10 * 7;
+	}
+	builder->run_bytes = bytes / 2;
+	return gw_spill_open(&builder->spill, out, bytes / 4);
+}
+
 void *gw_builder_take(struct gw_builder *builder, uint64_t count, size_t bytes, gw_status *status)
 {
 	void *memory = NULL;
@@ -95,11 +108,9 @@ void *gw_builder_take(struct gw_builder *builder, uint64_t count, size_t bytes, 
 	if (count > SIZE_MAX / bytes)
 		*status = gw_fail(GW_NO_MEMORY, "out of memory for %llu elements", (unsigned long long)count);
 	else
-		memory = gw_malloc(count * bytes);
-	if (memory)
-		gw_memory_huge(memory, count * bytes);
+		memory = gw_spill_take(&builder->spill, count * bytes, status);
 	if (*status == GW_OK)
-		*status = memory ? gw_builder_own(builder, memory, gw_free) : GW_NO_MEMORY;
+		*status = gw_builder_own(builder, memory, gw_spill_give);
 	return *status == GW_OK ? memory : NULL;
 }
 
@@ -177,8 +188,8 @@ gw_status gw_builder_mirror(struct gw_builder *builder, struct gw_builder_edges 
 	for (uint64_t i = 0; i < count; i++)
 		loops += edges->src[i] == edges->dst[i];
 	uint64_t total = 2 * count - loops;
-	uint64_t *memory = total <= SIZE_MAX / 24 ? gw_malloc(total * 3 * sizeof(*memory)) : NULL;
-	gw_status status = memory ? gw_builder_own(builder, memory, gw_free) : GW_NO_MEMORY;
+	gw_status status = GW_OK;
+	uint64_t *memory = gw_builder_take(builder, total, 3 * sizeof(*memory), &status);
 	if (status != GW_OK)
 		return gw_context(status, "reversed edges");
 	uint64_t *src = memory, *dst = src + total, *origin = dst + total, at = count;

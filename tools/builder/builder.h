@@ -54,6 +54,7 @@ struct gw_builder_array {
 
 struct gw_builder_options {
 	unsigned threads; /* 0: all processors */
+	uint64_t memory;  /* for the caller, who passes it to gw_builder_limit */
 	bool replace;     /* replace an existing graph of this name */
 	bool quiet;       /* show no progress */
 	/* --time: [num_times] checked words of tools/times.h, which choose among the arrays that were added; borrowed
@@ -67,6 +68,8 @@ struct gw_builder_stats {
 	uint64_t bytes;        /* payload written */
 	uint64_t times_bytes;  /* of these, of arrays that are made of times */
 	uint64_t csc_ns, write_ns;
+	uint64_t runs;       /* in which edges were sorted, over all types; 0: one for each type */
+	uint64_t file_bytes; /* in temporary files */
 	uint64_t graph_id;
 };
 
@@ -105,6 +108,12 @@ gw_status gw_builder_node_strings(struct gw_builder *builder, uint32_t ntype, co
 				  const uint64_t *offsets, const char *bytes);
 gw_status gw_builder_edge_strings(struct gw_builder *builder, uint32_t etype, const char *name, uint64_t count,
 				  const uint64_t *offsets, const char *bytes);
+
+/* Limits the memory of the arrays that the builder takes and of the edges that it sorts to `bytes`, in addition to
+ * 8 bytes for each node. 0: seven tenths of the memory that the process may use now. What exceeds the limit is in
+ * temporary files in the parent folder of `out`, the folder of the graph. The graph's bytes are the same with any
+ * limit. Call it before the builder takes arrays. GW_NO_MEMORY. */
+gw_status gw_builder_limit(struct gw_builder *builder, const char *out, uint64_t bytes);
 
 /* Passes memory to the builder: gw_builder_destroy calls release(memory). If this call fails, it calls release at
  * once. */

@@ -5,6 +5,7 @@
 #include "core/graph/writer.h"
 #include "core/system/progress.h"
 #include "tools/builder/builder.h"
+#include "tools/builder/spill.h"
 #include "tools/times.h"
 
 #define GW_BUILDER_KEY_MAX (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 32)
@@ -48,6 +49,8 @@ struct gw_builder {
 	struct builder_owned *owned;
 	uint32_t num_ntypes, num_etypes, num_owned;
 	uint32_t ntype_room, etype_room, owned_room;
+	struct gw_spill spill;
+	uint64_t run_bytes; /* for the edges of a run while they are sorted; 0: no limit */
 };
 
 struct builder_writing {
@@ -73,6 +76,9 @@ const struct builder_etype *gw_builder_etype_at(const struct gw_builder *builder
 
 /* Plans by which times lists are sorted, and sets the schema's orders. */
 gw_status gw_builder_plan_times(struct builder_writing *w, const struct gw_builder_options *options);
+
+/* The bytes of temporary files that sorting an edge type takes at once; 0: one run. */
+uint64_t gw_builder_sort_files(const struct gw_builder *builder, const struct builder_etype *type);
 
 /* Sets the units of times in the writer. */
 gw_status gw_builder_set_units(struct builder_writing *w);

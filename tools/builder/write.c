@@ -8,7 +8,9 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
+#include "core/errors/units.h"
 #include "core/graph/id_index.h"
 #include "core/graph/times.h"
 #include "core/memory/alloc.h"
@@ -222,6 +224,30 @@ static void free_offsets(struct builder_writing *w, uint64_t **offsets)
 	gw_free(offsets);
 }
 
+/* Says how much the disk must hold besides the graph, and fails early if it cannot. */
+static gw_status builder_check_files(const struct gw_builder *builder, bool quiet)
+{
+	char text[GW_UNIT_TEXT_MAX], free_text[GW_UNIT_TEXT_MAX];
+	uint64_t bytes = 0;
+	struct statvfs disk;
+	for (uint32_t i = 0; i < builder->num_etypes; i++) {
+		uint64_t of_type = gw_builder_sort_files(builder, &builder->etypes[i]);
+		bytes = of_type > bytes ? of_type : bytes;
+	}
+	if (bytes == 0 || statvfs(builder->spill.folder, &disk) != 0)
+		return GW_OK;
+	uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+	gw_text_bytes(text, (double)bytes);
+	gw_text_bytes(free_text, (double)free_bytes);
+	if (bytes > free_bytes)
+		return gw_fail(GW_NO_SPACE, "%s: temporary files of up to %s do not fit: %s are free (--memory)",
+			       builder->spill.folder, text, free_text);
+	if (!quiet)
+		fprintf(stderr, "memory: sorting takes temporary files of up to %s in %s, where %s are free\n", text,
+			builder->spill.folder, free_text);
+	return GW_OK;
+}
+
 gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const struct gw_builder_options *options,
 			   struct gw_builder_stats *stats)
 {
@@ -230,6 +256,11 @@ gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const
 	gw_status status = builder_make_schema(builder, &w.meta);
 	if (status != GW_OK)
 		return status;
+	status = builder_check_files(builder, options->quiet);
+	if (status != GW_OK) {
+		gw_meta_destroy(w.meta);
+		return status;
+	}
 	w.indptr = gw_calloc(w.meta->num_etypes, sizeof(*w.indptr));
 	w.out_indptr = gw_calloc(w.meta->num_etypes, sizeof(*w.out_indptr));
 	status = w.indptr && w.out_indptr ? gw_builder_plan_times(&w, options) : GW_NO_MEMORY;
@@ -256,6 +287,8 @@ gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const
 		status = gw_id_index_write(w.writer, w.threads, 0);
 	if (status == GW_OK && has_times)
 		status = gw_times_write(w.writer, w.times.index, w.times.num_index, w.threads, &w.stats.bytes);
+	w.stats.runs = w.stats.runs > w.meta->num_etypes ? w.stats.runs : 0;
+	w.stats.file_bytes = builder->spill.file_bytes;
 	w.stats.times_bytes = gw_times_bytes(gw_writer_meta(w.writer));
 	gw_progress_end(&w.progress, w.stats.bytes);
 	if (status == GW_OK)

@@ -159,7 +159,7 @@ static gw_status import_check(void *input)
 	bool inputs = false, reverse_of = false;
 	for (uint32_t i = 0; i < o->num_words; i++) {
 		enum gw_import_kind kind = ((const struct import_arguments *)input)->words[i].kind;
-		inputs |= kind == GW_IMPORT_EDGES || kind == GW_IMPORT_TRIPLES;
+		inputs |= kind == GW_IMPORT_EDGES || kind == GW_IMPORT_TRIPLES || kind == GW_IMPORT_NODE_TYPE;
 		reverse_of |= kind == GW_IMPORT_REVERSE;
 	}
 	if (!inputs)

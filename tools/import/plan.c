@@ -309,7 +309,7 @@ gw_status gw_import_plan(struct gw_import *im)
 		else if (word->kind == GW_IMPORT_TRIPLES)
 			status = plan_triples(im, word->text);
 	}
-	if (status == GW_OK && !edges)
+	if (status == GW_OK && !edges && im->num_spaces == 0)
 		return gw_fail(GW_INVALID, "nothing to import: name an input with --from, --edges or --triples");
 	/* This loop comes second, because the edges define the types, wherever they are on the command line. */
 	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {

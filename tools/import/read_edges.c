@@ -1,7 +1,6 @@
 /* Reads the edges of every set: text through tables (table_read.c parses the lines), NumPy by widening. Ids keep the
  * input's values. */
 
-#include "core/memory/memory.h"
 #include "tools/import/import.h"
 #include "tools/import/matrix.h"
 #include "tools/import/numbers.h"
@@ -192,21 +191,9 @@ static gw_status pack_column(const struct gw_import *im, const struct gw_import_
 	return row == GW_NONE ? GW_OK : fail_column_weight(set, column, row, text);
 }
 
-/* Checks the memory for the ids and columns of all edges, 8 bytes each, before allocating any. */
-static gw_status import_check_memory(const struct gw_import *im)
-{
-	uint64_t bytes = 0;
-	for (uint32_t s = 0; s < im->num_sets; s++) {
-		const struct gw_import_set *set = &im->sets[s];
-		uint64_t columns = 2u + set->triples + (set->time_column != NULL) + set->num_columns;
-		bytes += set->rows * 8 * columns;
-	}
-	return gw_memory_check(bytes, -1, "the edges");
-}
-
 gw_status gw_import_read_all(struct gw_import *im)
 {
-	gw_status status = import_check_memory(im);
+	gw_status status = GW_OK;
 	for (uint32_t s = 0; s < im->num_sets && status == GW_OK; s++) {
 		struct gw_import_set *set = &im->sets[s];
 		set->src_ids = gw_import_take(im, set->rows, 8, &status);

@@ -89,6 +89,8 @@ gw_status gw_import_run(const struct gw_import_options *options, struct gw_build
 	if (status == GW_OK)
 		status = gw_builder_create(options->name ? options->name : "graph", &im.builder);
 	if (status == GW_OK)
+		status = gw_builder_limit(im.builder, options->out, options->build.memory);
+	if (status == GW_OK)
 		status = run_steps(&im);
 	if (status == GW_OK) {
 		struct gw_phase phase = gw_phase_begin(im.threads, options->build.quiet);
@@ -98,6 +100,7 @@ gw_status gw_import_run(const struct gw_import_options *options, struct gw_build
 		status = gw_builder_write(im.builder, options->out, &build, stats);
 		if (status == GW_OK) {
 			gw_phase_end(&phase, "sort and write", stats->bytes);
+			gw_phase_print_runs(options->build.quiet, stats->runs, stats->file_bytes);
 			gw_phase_print_times(options->build.quiet, stats->times_bytes);
 		}
 		snprintf(name, GW_NAME_MAX + 1, "%s", gw_builder_name(im.builder));

@@ -1,4 +1,4 @@
-/* The shared part of both assignments: memory for the result, and the classes of nodes to balance separately.
+/* What the methods of assignment share: memory for the result, and the classes of nodes to balance separately.
  *
  *   options -> classes: one for all nodes, or one for each type; each split by numbers or the training mask
  */

@@ -31,7 +31,8 @@ static const char doc[] =
 	"  graphwire partition ratings/ --num-parts 2 --weight stars \\\n"
 	"                      --weight user:sees:film:seconds --out parts/\n"
 	"  graphwire partition papers/ --num-parts 4 --time year --out parts/\n"
-	"  graphwire partition huge/ --num-parts 64 --method random --out parts/\n";
+	"  graphwire partition huge/ --num-parts 64 --method random --out parts/\n"
+	"  graphwire partition graph/ --num-parts 4 --assignment graph.part.4 --out parts/\n";
 
 #define NUMBERS_WORDS_MAX 256u
 
@@ -39,7 +40,8 @@ struct partition_arguments {
 	struct gw_plan plan;
 	const char *graph, *out;
 	bool replace, json;
-	const char *weights[GW_WEIGHTS_MAX], *times[GW_TIME_WORDS_MAX], *numbers[NUMBERS_WORDS_MAX];
+	const char *weights[GW_WEIGHTS_MAX], *times[GW_TIME_WORDS_MAX], *numbers[NUMBERS_WORDS_MAX],
+		*given[NUMBERS_WORDS_MAX];
 	uint32_t num_weights, num_times, num_numbers;
 };
 
@@ -49,6 +51,15 @@ static gw_status partition_take_numbers(void *input, char *text)
 	if (a->num_numbers == NUMBERS_WORDS_MAX)
 		return gw_fail(GW_LIMIT, "more than %u", NUMBERS_WORDS_MAX);
 	a->numbers[a->num_numbers++] = text;
+	return GW_OK;
+}
+
+static gw_status partition_take_given(void *input, char *text)
+{
+	struct partition_arguments *a = input;
+	if (a->plan.given_count == NUMBERS_WORDS_MAX)
+		return gw_fail(GW_LIMIT, "more than %u", NUMBERS_WORDS_MAX);
+	a->given[a->plan.given_count++] = text;
 	return GW_OK;
 }
 
@@ -76,8 +87,18 @@ static gw_status partition_take_time(void *input, char *text)
 
 static gw_status partition_check(void *input)
 {
-	const struct gw_plan *plan = &((const struct partition_arguments *)input)->plan;
-	if (plan->balance_train && ((const struct partition_arguments *)input)->num_numbers)
+	struct partition_arguments *a = input;
+	struct gw_plan *plan = &a->plan;
+	if (plan->given_count == 0 && plan->method == GW_PLAN_GIVEN)
+		plan->method = GW_PLAN_METIS;
+	if (plan->given_count && plan->method != GW_PLAN_GIVEN)
+		return gw_fail(GW_INVALID, "--assignment replaces --method: give one of them");
+	if (plan->given_count && (plan->balance_train || plan->balance_edges || plan->balance_ntypes || a->num_numbers))
+		return gw_fail(GW_INVALID,
+			       "--assignment says where each node goes: leave out the options that balance");
+	if (plan->given_count && plan->trainers > 1)
+		return gw_fail(GW_INVALID, "--assignment has no pieces for --num-trainers-per-machine: leave it out");
+	if (plan->balance_train && a->num_numbers)
 		return gw_fail(GW_INVALID, "--balance-nodes replaces --balance-train: give one of them");
 	if ((uint64_t)plan->parts * plan->trainers > GW_PARTS_MAX)
 		return gw_fail(GW_LIMIT, "parts times trainers: %llu, but at most %u are allowed",
@@ -96,6 +117,11 @@ static const struct gw_option table[] = {
 	 GW_OPTION_TEXT(A, out, .missing = "name a new folder for the parts")},
 	{"method", "metis|random", "metis (default) cuts few edges; random works for any size", 1,
 	 GW_OPTION_CHOICE(A, plan.method, methods)},
+	{"assignment", "[TYPE=]FILE|FOLDER",
+	 "take the part of each node from another partitioner: FILE.npy of integers, or text with PART or NODE PART on each "
+	 "line, for the nodes of the type, or of all types in the graph's order; FOLDER: TYPE.npy or TYPE.txt of each type; "
+	 "may be repeated",
+	 1, GW_OPTION_CALL(partition_take_given)},
 	{"objtype", "cut|vol", "what METIS minimises: edges cut (default) or communication volume", 1,
 	 GW_OPTION_CHOICE(A, plan.objective, objectives)},
 	{"balance-train", NULL, "balance training nodes: nodes whose feature \"" GW_PLAN_TRAIN_MASK "\" is set", 1,
@@ -128,8 +154,10 @@ static const struct gw_option table[] = {
 	{"replace", NULL, "replace an existing graph; other files in its folder stay", 2, GW_OPTION_FLAG(A, replace)},
 	{"threads", "N", "default: all processors; the result does not depend on it", 2,
 	 GW_OPTION_NUMBER(A, plan.threads, 1, 256)},
-	{"memory", "SIZE", "memory that METIS may use, such as 20Gi (default: the free memory)", 2,
-	 GW_OPTION_NUMBER(A, plan.memory_max, 1, UINT64_MAX)},
+	{"memory", "SIZE",
+	 "memory that METIS may use, such as 20Gi (default: the free memory); lists of a part beyond half of it are in "
+	 "temporary files in the folder of FOLDER",
+	 2, GW_OPTION_NUMBER(A, plan.memory_max, 1, UINT64_MAX)},
 	{"json", NULL, "the report as one JSON object", 2, GW_OPTION_FLAG(A, json)},
 	{0},
 };
@@ -195,8 +223,7 @@ static gw_status run_part(const struct partition_arguments *a, const struct gw_p
 	const struct gw_plan *plan = &a->plan;
 	gw_status status = gw_assignment_make(plan, part, &assignment);
 	if (status == GW_OK)
-		status = plan->method == GW_PLAN_METIS ? gw_assign_metis(plan, part, &assignment)
-						       : gw_assign_random(plan, part, &assignment);
+		status = gw_assign(plan, part, &assignment);
 	measure_ns = gw_now_ns();
 	if (status == GW_OK)
 		status = gw_plan_quality_measure(plan, part, &assignment, &quality);
@@ -253,9 +280,9 @@ static gw_status partition_command_run(const struct partition_arguments *a)
 	if (status != GW_OK)
 		goto close_part;
 	found.plan.numbers = gw_plan_numbers_of(numbers);
+	found.plan.given = a->given;
 	drop_mapping(part);
-	snprintf(meta->part_method, sizeof(meta->part_method), "%s",
-		 a->plan.method == GW_PLAN_METIS ? "metis" : "random");
+	snprintf(meta->part_method, sizeof(meta->part_method), "%s", gw_plan_method_name(a->plan.method));
 	struct gw_plan_report report = {.meta = meta, .open_s = partition_seconds_since(start_ns)};
 	report.total_s = report.open_s;
 	char *config = gw_format("%s/%s.json", a->out, meta->graph_name);
@@ -279,7 +306,8 @@ int gw_tool_partition(int argc, char **argv)
 						  .argument_missing = "name the JSON or the folder of a graph",
 						  .doc = doc,
 						  .check = partition_check};
-	struct partition_arguments a = {.plan = {.trainers = 1}};
+	struct partition_arguments a = {
+		.plan = {.trainers = 1, .method = GW_PLAN_GIVEN}}; /* until --method says another */
 	gw_options_parse(&options, argc, argv, &a);
 	gw_status status = partition_command_run(&a);
 	return gw_exit_status("graphwire partition", status);

@@ -17,8 +17,7 @@ struct gw_plan_number_files {
 	uint32_t num_ntypes;
 };
 
-static gw_status numbers_find_type(const struct gw_graph_meta *meta, const char *word, const char **path,
-				   uint32_t *ntype)
+gw_status gw_plan_type_of_word(const struct gw_graph_meta *meta, const char *word, const char **path, uint32_t *ntype)
 {
 	const char *equals = strchr(word, '=');
 	size_t length = equals ? (size_t)(equals - word) : 0;
@@ -72,7 +71,7 @@ gw_status gw_plan_numbers_read(const char *const *words, uint32_t count, const s
 	for (uint32_t i = 0; i < count && status == GW_OK; i++) {
 		const char *path;
 		uint32_t t;
-		status = numbers_find_type(meta, words[i], &path, &t);
+		status = gw_plan_type_of_word(meta, words[i], &path, &t);
 		if (status == GW_OK && made->files[t].mapping)
 			status = gw_fail(GW_INVALID, "two files for node type \"%s\"", meta->ntypes[t].name);
 		if (status == GW_OK)

@@ -1,7 +1,7 @@
 /* Partitioning: from a graph of one part to a graph of many.
  *
- *   gw_assign_metis or gw_assign_random: assign every node to a part -> gw_split: write the parts
- *                                                                    -> gw_plan_report_print: report the result
+ *   gw_assign_metis, gw_assign_random or gw_assign_given: assign every node to a part
+ *       -> gw_split: write the parts -> gw_plan_report_print: report the result
  */
 #ifndef GW_TOOLS_PARTITION_PLAN_H
 #define GW_TOOLS_PARTITION_PLAN_H
@@ -12,7 +12,7 @@
 #include "core/graph/part.h"
 #include "tools/times.h"
 
-enum gw_plan_method { GW_PLAN_METIS, GW_PLAN_RANDOM };
+enum gw_plan_method { GW_PLAN_METIS, GW_PLAN_RANDOM, GW_PLAN_GIVEN };
 enum gw_plan_objective { GW_PLAN_CUT, GW_PLAN_VOL };
 
 #define GW_PLAN_TRAIN_MASK      "train_mask" /* the node feature that --balance-train uses */
@@ -45,9 +45,13 @@ struct gw_plan {
 	enum gw_plan_objective objective;
 	bool balance_train, balance_edges, balance_ntypes;
 	const struct gw_plan_numbers *numbers; /* [ntypes], or NULL: classes that the user numbers */
+	const char *const *given;              /* [given_count]: the words of --assignment */
+	uint32_t given_count;
 	uint64_t seed;
-	unsigned threads;               /* 0: all processors */
-	uint64_t memory_max;            /* bytes that METIS may use; 0: the free memory */
+	unsigned threads; /* 0: all processors */
+	/* Bytes that METIS may use; 0: the free memory. Half of it is for the lists of a part; 0: 0.35 of the free
+	 * memory. What exceeds that is in temporary files. */
+	uint64_t memory_max;
 	struct gw_plan_weights weights; /* the caller frees them */
 	struct gw_time_plan times;      /* the same; zeroed: lists keep their order */
 };
@@ -64,6 +68,12 @@ void gw_plan_weights_free(struct gw_plan_weights *weights); /* zeroed ones are a
  * zeroed. */
 gw_status gw_plan_times_find(const char *const *words, uint32_t count, const struct gw_part *part, unsigned threads,
 			     struct gw_time_plan *out);
+
+/* "metis" and so on, as the JSON has it. */
+const char *gw_plan_method_name(enum gw_plan_method method);
+
+/* The node type and the path of a word "TYPE=FILE", or "FILE" in a graph of one node type. GW_NOT_FOUND, GW_INVALID. */
+gw_status gw_plan_type_of_word(const struct gw_graph_meta *meta, const char *word, const char **path, uint32_t *ntype);
 
 /* Reads the files of words "TYPE=FILE", or "FILE" in a graph of one node type. words: [count]; without words *out is
  * NULL. GW_NOT_FOUND, GW_INVALID, GW_RANGE and the errors of gw_npy_open name the option and the file. */
@@ -117,6 +127,14 @@ void gw_assignment_free(struct gw_assignment *assignment); /* a zeroed one is al
 /* Distributes the nodes of each type over the pieces by a keyed permutation; if the plan asks for it, the training set
  * and the rest are distributed separately. Sizes differ by one at most. Edges balance by chance only. */
 gw_status gw_assign_random(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment);
+
+/* Takes the parts that the files of plan->given name; assign_given.c describes them. The plan has one trainer for each
+ * machine. GW_NOT_FOUND, GW_INVALID, GW_RANGE, GW_FORMAT name the file and the row; the errors of gw_npy_open and
+ * gw_text_open_file. */
+gw_status gw_assign_given(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment);
+
+/* What the plan's method does: one of the functions above and below. */
+gw_status gw_assign(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment);
 
 /* Runs METIS on the symmetric graph of all types, without loops. The weight of an edge is its number of repetitions.
  * METIS runs in its own process; its output, exit or crash becomes an error here. GW_LIMIT: too many nodes, edges or

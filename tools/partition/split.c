@@ -6,7 +6,8 @@
  *   times -> commit
  *
  * Memory: 8 to 16 bytes for each node, and the same for the edges of one type in one part. A type that is stored
- * transposed needs a table of 4 or 8 bytes more for each edge. At the end the index of original ids takes 256 MiB at
+ * transposed needs a table of 4 or 8 bytes more for each edge. Tables beyond half of the plan's memory are in temporary
+ * files (tools/builder/spill.h). At the end the index of original ids takes 256 MiB at
  * most, or a sixteenth of a larger index. The final name appears only when everything is written. Fails with the
  * writer's errors (GW_EXISTS, GW_NO_SPACE, GW_IO) and GW_NO_MEMORY.
  */
@@ -16,6 +17,7 @@
 
 #include "core/graph/id_index.h"
 #include "core/memory/alloc.h"
+#include "core/memory/memory.h"
 #include "core/system/clock.h"
 #include "core/system/parallel.h"
 
@@ -34,9 +36,9 @@ static gw_status renumber(struct gw_split *split, uint32_t ntype)
 {
 	struct gw_node_type *type = &split->schema->ntypes[ntype];
 	uint32_t parts = split->plan->parts;
-	gw_status status = gw_numbers_make(type->count, type->count, &split->new_id[ntype]);
+	gw_status status = gw_numbers_make(&split->spill, type->count, type->count, &split->new_id[ntype]);
 	if (status == GW_OK)
-		status = gw_numbers_make(type->count, type->count, &split->old_id[ntype]);
+		status = gw_numbers_make(&split->spill, type->count, type->count, &split->old_id[ntype]);
 	uint64_t *next = status != GW_OK ? NULL : gw_calloc(parts, sizeof(*next));
 	if (!next)
 		return GW_NO_MEMORY;
@@ -79,8 +81,7 @@ static gw_status split_make_schema(struct gw_split *split)
 	if (status != GW_OK)
 		return status;
 	struct gw_graph_meta *out = split->schema;
-	snprintf(out->part_method, sizeof(out->part_method), "%s",
-		 split->plan->method == GW_PLAN_METIS ? "metis" : "random");
+	snprintf(out->part_method, sizeof(out->part_method), "%s", gw_plan_method_name(split->plan->method));
 	for (uint32_t t = 0; t < in->num_ntypes && status == GW_OK; t++) {
 		memcpy(out->ntypes[t].name, in->ntypes[t].name, sizeof(out->ntypes[t].name));
 		out->ntypes[t].count = in->ntypes[t].count;
@@ -127,7 +128,7 @@ static gw_status note_edges(struct gw_split *split, const struct gw_split_lists 
 	if (type->out_column == GW_TYPE_NONE)
 		return GW_OK;
 	if (!edge_id->data) {
-		gw_status status = gw_numbers_make(type->count, type->count, edge_id);
+		gw_status status = gw_numbers_make(&split->spill, type->count, type->count, edge_id);
 		if (status != GW_OK)
 			return status;
 	}
@@ -237,14 +238,15 @@ static gw_status split_write_edges(struct gw_split *split)
 static void free_split(struct gw_split *split)
 {
 	for (uint32_t t = 0; split->new_id && split->old_id && t < split->in->num_ntypes; t++) {
-		gw_free(split->new_id[t].data);
-		gw_free(split->old_id[t].data);
+		gw_spill_give(split->new_id[t].data);
+		gw_spill_give(split->old_id[t].data);
 	}
 	for (uint32_t e = 0; split->edge_id && e < split->in->num_etypes; e++)
-		gw_free(split->edge_id[e].data);
+		gw_spill_give(split->edge_id[e].data);
 	gw_free(split->new_id);
 	gw_free(split->old_id);
 	gw_free(split->edge_id);
+	gw_spill_close(&split->spill);
 	gw_meta_destroy(split->schema);
 }
 
@@ -298,6 +300,16 @@ static gw_status write_times(struct gw_split *split)
 	return status;
 }
 
+/* Half of the limit: the kernel keeps pages of files in the rest. */
+static uint64_t lists_bytes(const struct gw_plan *plan)
+{
+	struct gw_memory memory;
+	if (plan->memory_max)
+		return plan->memory_max / 2;
+	gw_memory_read("", -1, &memory);
+	return memory.available / 10 * 7 / 2;
+}
+
 static gw_status prepare(struct gw_split *split, const char *folder, bool replace)
 {
 	if (split->in->num_parts != 1)
@@ -309,7 +321,9 @@ static gw_status prepare(struct gw_split *split, const char *folder, bool replac
 	split->edge_id = gw_calloc(split->in->num_etypes, sizeof(*split->edge_id));
 	if (!split->new_id || !split->old_id || !split->edge_id)
 		return GW_NO_MEMORY;
-	gw_status status = split_make_schema(split);
+	gw_status status = gw_spill_open(&split->spill, folder, lists_bytes(split->plan));
+	if (status == GW_OK)
+		status = split_make_schema(split);
 	if (status == GW_OK)
 		status = gw_writer_open(folder, split->schema, replace, &split->writer);
 	split->has_times = status == GW_OK && makes_times(split);

@@ -4,6 +4,7 @@
 
 #include "core/graph/writer.h"
 #include "core/system/progress.h"
+#include "tools/builder/spill.h"
 #include "tools/partition/plan.h"
 
 #define GW_KEY_MAX (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 32)
@@ -14,8 +15,8 @@ struct gw_numbers {
 	uint8_t bytes;
 };
 
-/* Allocates count numbers up to limit, not zeroed. Free data with gw_free. */
-gw_status gw_numbers_make(uint64_t count, uint64_t limit, struct gw_numbers *out);
+/* Takes count numbers up to limit, not zeroed. Free data with gw_spill_give. */
+gw_status gw_numbers_make(struct gw_spill *spill, uint64_t count, uint64_t limit, struct gw_numbers *out);
 
 static inline uint64_t gw_numbers_get(const struct gw_numbers *numbers, uint64_t i)
 {
@@ -41,6 +42,7 @@ struct gw_split {
 	struct gw_numbers *old_id;  /* [ntypes]: by new node id */
 	bool has_times;             /* the output has arrays that are made of times */
 	struct gw_numbers *edge_id; /* [etypes]: new edge ids of old ones; only for types that are stored transposed */
+	struct gw_spill spill;      /* of all numbers */
 	unsigned threads;
 	uint64_t bytes; /* payload written */
 	struct gw_progress progress;
@@ -68,7 +70,7 @@ struct gw_split_lists {
 /* Fills the offsets of a part's rows; rows, row_start and offsets are set. */
 gw_status gw_split_offsets(const struct gw_split *split, struct gw_split_lists *lists);
 /* Fills ids and at, in the format's order; ties keep their old order. */
-gw_status gw_split_fill(const struct gw_split *split, struct gw_split_lists *lists);
+gw_status gw_split_fill(struct gw_split *split, struct gw_split_lists *lists);
 void gw_split_lists_free(struct gw_split_lists *lists);
 
 /* Writes all arrays of a node type's part except offsets, or of an edge type's part except ids. */

@@ -47,18 +47,19 @@ struct fill {
 	struct room *rooms;
 };
 
-gw_status gw_numbers_make(uint64_t count, uint64_t limit, struct gw_numbers *out)
+gw_status gw_numbers_make(struct gw_spill *spill, uint64_t count, uint64_t limit, struct gw_numbers *out)
 {
+	gw_status status = GW_OK;
 	out->bytes = limit <= UINT32_MAX ? 4 : 8;
-	out->data = gw_malloc(count * out->bytes);
-	return out->data ? GW_OK : GW_NO_MEMORY;
+	out->data = gw_spill_take(spill, count * out->bytes, &status);
+	return status;
 }
 
 void gw_split_lists_free(struct gw_split_lists *lists)
 {
 	gw_free(lists->offsets);
-	gw_free(lists->ids.data);
-	gw_free(lists->at.data);
+	gw_spill_give(lists->ids.data);
+	gw_spill_give(lists->at.data);
 	lists->offsets = NULL;
 	lists->ids.data = lists->at.data = NULL;
 }
@@ -233,7 +234,7 @@ static void find_keys(struct fill *fill)
 	fill->keys = order->of_source && fill->lists->from->eid ? NULL : order->column.data;
 }
 
-gw_status gw_split_fill(const struct gw_split *split, struct gw_split_lists *lists)
+gw_status gw_split_fill(struct gw_split *split, struct gw_split_lists *lists)
 {
 	uint64_t edges = lists->offsets[lists->rows];
 	const struct gw_node_type *neighbours = &split->schema->ntypes[lists->id_type];
@@ -244,9 +245,9 @@ gw_status gw_split_fill(const struct gw_split *split, struct gw_split_lists *lis
 			    .starts = neighbours->starts,
 			    .parts = split->plan->parts};
 	find_keys(&fill);
-	gw_status status = gw_numbers_make(edges, neighbours->count, &lists->ids);
+	gw_status status = gw_numbers_make(&split->spill, edges, neighbours->count, &lists->ids);
 	if (status == GW_OK)
-		status = gw_numbers_make(edges, split->in->etypes[lists->etype].count, &lists->at);
+		status = gw_numbers_make(&split->spill, edges, split->in->etypes[lists->etype].count, &lists->at);
 	if (status != GW_OK)
 		return status;
 	fill.rooms = gw_calloc(split->threads, sizeof(*fill.rooms));

@@ -389,7 +389,7 @@ static uint32_t window_entries(const struct replay_window *window)
 }
 
 /* NULL: counts the bytes only. */
-static uint64_t put(uint8_t *data, uint64_t at, const void *bytes, uint64_t n)
+static uint64_t saved_put(uint8_t *data, uint64_t at, const void *bytes, uint64_t n)
 {
 	if (data && n)
 		memcpy(data + at, bytes, n);
@@ -407,7 +407,7 @@ static uint64_t window_save(const struct replay_window *window, uint64_t now_ns,
 				    .goodbye = window->goodbye,
 				    .used = window->entries != NULL};
 	memcpy(head.uuid, window->uuid, sizeof(head.uuid));
-	at = put(data, at, &head, sizeof(head));
+	at = saved_put(data, at, &head, sizeof(head));
 	for (uint32_t i = 0; window->entries && i < GW_WINDOW; i++) {
 		const struct gw_replay_entry *entry = &window->entries[i];
 		if (entry->state == REPLAY_FREE)
@@ -419,19 +419,17 @@ static uint64_t window_save(const struct replay_window *window, uint64_t now_ns,
 					    .done = entry->state == REPLAY_DONE,
 					    .status = entry->status,
 					    .kept = entry->kept};
-		at = put(data, at, &saved, sizeof(saved));
-		at = put(data, at, entry->answer, saved.answer_bytes);
+		at = saved_put(data, at, &saved, sizeof(saved));
+		at = saved_put(data, at, entry->answer, saved.answer_bytes);
 	}
 	return at;
 }
 
 static uint64_t cache_save(const struct gw_replay_cache *cache, uint64_t now_ns, uint8_t *data)
 {
-	struct saved_head head = {.bytes = sizeof(head),
-				  .count = cache->count,
-				  .life = cache->life,
-				  .last_number = cache->last_number};
-	uint64_t at = put(data, 0, &head, sizeof(head));
+	struct saved_head head = {
+		.bytes = sizeof(head), .count = cache->count, .life = cache->life, .last_number = cache->last_number};
+	uint64_t at = saved_put(data, 0, &head, sizeof(head));
 	for (uint32_t i = 0; i < BUCKETS; i++)
 		for (const struct replay_window *window = cache->buckets[i]; window; window = window->next)
 			at = window_save(window, now_ns, data, at);

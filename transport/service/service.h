@@ -105,8 +105,8 @@ gw_status gw_service_publish(struct gw_service *service, const struct gw_dynamic
  * keeps the memory until its connection ends. A second call does nothing. */
 void gw_service_withdraw(struct gw_service *service, const struct gw_region *region);
 
-/* Publishes a region with the id and generation that it had in a process whose place this one takes (gw_service_resume),
- * before listeners use the service. GW_EXISTS: another region has the id. */
+/* Publishes a region with the id and generation that it had in a process whose place this one takes
+ * (gw_service_resume), before listeners use the service. GW_EXISTS: another region has the id. */
 gw_status gw_service_publish_as(struct gw_service *service, const struct gw_dynamic_region *region, uint32_t id,
 				uint32_t generation, struct gw_region *out);
 

@@ -110,8 +110,7 @@ static size_t shm_poll(void *state, struct gw_completion *completions, size_t ma
 static gw_status shm_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			    struct gw_service *service, int socket, struct gw_listener **out)
 {
-	return gw_tcp_listen_as(&gw_transport_shm, &shm_local, groups, group_count, address, service, socket,
-				out);
+	return gw_tcp_listen_as(&gw_transport_shm, &shm_local, groups, group_count, address, service, socket, out);
 }
 
 const struct gw_transport gw_transport_shm = {

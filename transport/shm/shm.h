@@ -16,20 +16,10 @@
 #ifndef GW_TRANSPORT_SHM_H
 #define GW_TRANSPORT_SHM_H
 
+#include "transport/local_socket.h"
 #include "transport/tcp/loop.h"
 
 extern const struct gw_transport gw_transport_shm;
-
-/* --- socket.c: names and sockets --- */
-gw_status gw_shm_dial(const struct gw_address *address, int *out);
-/* GW_BUSY: a live server has the name. */
-gw_status gw_shm_socket_listen(const char *name, int *out);
-/* Checks whether the socket still has its name. If so, returns GW_OK and sets *out to -1. If the name was removed, does
- * the same as gw_shm_socket_listen. */
-gw_status gw_shm_socket_keep(const char *name, int *out);
-/* Removes the name. */
-void gw_shm_socket_forget(const char *name);
-gw_status gw_shm_admit(int fd);
 
 /* --- export.c: the server's side --- */
 gw_status gw_shm_listen(struct gw_address *address, const struct gw_service *service, int *fd, void **out);

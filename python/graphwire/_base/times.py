@@ -40,6 +40,21 @@ def _first(wrong: np.ndarray) -> int | None:
     return int(found[0]) if len(found) else None
 
 
+def moment(value: Any) -> Any:
+    """A date or duration of Python or pandas as NumPy's; None for other values. In a zone, a date is that of UTC."""
+    for name in ("to_datetime64", "to_timedelta64"):
+        if hasattr(value, name):
+            return getattr(value, name)()
+    if isinstance(value, datetime.datetime):
+        utc = value if value.tzinfo is None else value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+        return np.datetime64(utc, "us")
+    if isinstance(value, datetime.date):
+        return np.datetime64(value, "D")
+    if isinstance(value, datetime.timedelta):
+        return np.timedelta64(value, "us")
+    return value if isinstance(value, (np.datetime64, np.timedelta64)) else None
+
+
 class _Argument:
     """Values as the caller gave them. what: the argument's name; form: what its values are."""
 
@@ -50,19 +65,9 @@ class _Argument:
         return TypeError(f"{self.what}: {self.form}, not {value}")
 
     def _moment(self, value: Any, at: int) -> Any:
-        """A date or duration of Python or pandas as NumPy's. With a time zone, a date is that of UTC."""
-        for name in ("to_datetime64", "to_timedelta64"):
-            if hasattr(value, name):
-                return getattr(value, name)()
-        if isinstance(value, datetime.datetime):
-            utc = value if value.tzinfo is None else value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
-            return np.datetime64(utc, "us")
-        if isinstance(value, datetime.date):
-            return np.datetime64(value, "D")
-        if isinstance(value, datetime.timedelta):
-            return np.timedelta64(value, "us")
-        if isinstance(value, (np.datetime64, np.timedelta64)):
-            return value
+        found = moment(value)
+        if found is not None:
+            return found
         if type(value).__name__ in ("NAType", "NoneType"):
             raise checks.invalid(f"{self.what}: the value at position {at} is missing")
         raise self.no(f"{value!r:.60} at position {at}")

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from graphwire._base.keys import moment_texts
 from graphwire._files import narrow
 from graphwire._files import rows as _rows
 from graphwire._files.numbering import Ids, Texts
@@ -19,6 +20,7 @@ Where = Callable[[int], str]  # the place of a row, for errors: "papers.csv, row
 
 # What says that a number is missing, in any case.
 _MISSING = ("", "na", "n/a", "nan", "-nan", "null", "none", "<na>", "#n/a", "\\n", "nat")
+_ZONE = ":[0-9.]+ ?(Z|[+-][0-9:]+)$"  # ends a time in a zone
 _UNIT_NAMES = {"D": "days", "s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}  # of each unit of times
 
@@ -65,14 +67,14 @@ def plain(column: Any) -> Any:
     return column
 
 
-def refuse_missing(column: Any, name: str, where: Where) -> None:
+def refuse_missing(column: Any, name: str, where: Where, advice: str = "fill it in") -> None:
     pa = arrow()
     if not column.null_count and not pa.types.is_floating(column.type):
         return
     missing = column.is_null(nan_is_null=pa.types.is_floating(column.type))
     row = pa.compute.index(missing, True).as_py()
     if row >= 0:
-        raise ValueError(f"{where(row)}: column {name} is missing (null or NaN): fill it in, or leave out the row")
+        raise ValueError(f"{where(row)}: column {name} is missing (null or NaN): {advice}, or leave out the row")
 
 
 def present(column: Any) -> np.ndarray:
@@ -104,12 +106,71 @@ def _texts(column: Any) -> Texts:
                  np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8))
 
 
-def ids(column: Any, name: str, where: Where) -> Ids:
-    """Ids: int64 [rows], or texts. Floats that are whole numbers are integers. Raises TypeError for other types,
-    ValueError for a missing id, for another float and for one of 2^63 or more."""
+def kind_of_ids(kind: Any) -> str:
+    """text, integer or time: ids of one kind can be equal. Types that are no ids count as integers."""
+    kind = kind.value_type if arrow().types.is_dictionary(kind) else kind
+    return "text" if is_text(kind) else "time" if is_time(kind) else "integer"
+
+
+def plain_ids(column: Any, name: str, where: Where) -> Any:
+    """Ids as texts and numbers, by the rules of graphwire/_base/keys.py. Raises ValueError for a missing id, and for a
+    decimal that is no integer of 64 bits."""
     pa = arrow()
     column = plain(column)
     refuse_missing(column, name, where)
+    if is_time(column.type):
+        units, unit = _since_1970(column)
+        return pa.array(moment_texts(np.ascontiguousarray(units).view(f"<M8[{unit}]")), pa.large_string())
+    if not pa.types.is_decimal(column.type):
+        return column
+    try:
+        return column.cast(pa.int64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # of decimal256 also for values that fit
+        values = column.to_pylist()
+    for row, value in enumerate(values):
+        if value != int(value) or not -2**63 <= value < 2**63:
+            raise ValueError(f"{where(row)}: column {name} is {value}: ids of {column.type} are whole numbers of 64 "
+                             "bits: cast the column to text")
+    return pa.array(map(int, values), pa.int64())
+
+
+def _cast_texts(column: Any, kind: Any, unit: str) -> Any:
+    """Texts as bools, or as times in UTC of a unit."""
+    pa = arrow()
+    if pa.types.is_boolean(kind):
+        return column.cast(kind)
+    zoned, none = pa.compute.match_substring_regex(column, _ZONE), pa.scalar(None, column.type)
+    plain_times = pa.compute.if_else(zoned, none, column).cast(pa.timestamp(unit))
+    return pa.compute.coalesce(plain_times, pa.compute.if_else(zoned, column, none).cast(
+        pa.timestamp(unit, "UTC")).cast(pa.timestamp(unit)))
+
+
+def of_texts(column: Any, kind: Any, name: str, where: Where) -> Any:
+    """Texts as times or as bools, as `kind` is; null stays null. Raises ValueError for another text."""
+    row = -1
+    for unit in ("us", "ns"):
+        try:
+            return _cast_texts(column, kind, unit)
+        except arrow().ArrowInvalid:
+            row = max(row, next(row for row in range(len(column)) if not _has_form(column[row:row + 1], kind, unit)))
+    raise ValueError(f"{where(row)}: column {name} is {column[row].as_py()!r}, and the other column of the key is "
+                     f"{kind}")
+
+
+def _has_form(column: Any, kind: Any, unit: str) -> bool:
+    try:
+        _cast_texts(column, kind, unit)
+    except arrow().ArrowInvalid:
+        return False
+    return True
+
+
+def ids(column: Any, name: str, where: Where) -> Ids:
+    """Ids: int64 [rows], or texts. Floats and decimals that are whole numbers are integers; dates and timestamps are
+    texts. Raises TypeError for other types, ValueError for a missing id, for another float and for one of 2^63 or
+    more."""
+    pa = arrow()
+    column = plain_ids(column, name, where)
     if is_text(column.type):
         return _texts(column)
     if pa.types.is_null(column.type):  # without rows; a row would be missing
@@ -118,12 +179,13 @@ def ids(column: Any, name: str, where: Where) -> Ids:
         return _rows.whole(column.to_numpy(zero_copy_only=False), lambda row: f"{where(row)}: column {name}")
     if not pa.types.is_integer(column.type):
         raise TypeError(f"{where(0)}: column {name}: ids are integers or text, not {column.type}: cast the column")
-    return narrow.exactly(column.to_numpy(zero_copy_only=False), np.int64, _beyond(name, where, "ids"))
+    return narrow.exactly(column.to_numpy(zero_copy_only=False), np.int64,
+                          _beyond(name, where, "ids", ": cast the column to text"))
 
 
-def _beyond(name: str, where: Where, what: str) -> narrow.Error:
+def _beyond(name: str, where: Where, what: str, advice: str = "") -> narrow.Error:
     """The error for an integer beyond int64."""
-    return lambda row, value: ValueError(f"{where(row)}: column {name} is {value}: {what} are below 2^63")
+    return lambda row, value: ValueError(f"{where(row)}: column {name} is {value}: {what} are below 2^63{advice}")
 
 
 def joined(parts: Mapping[str, np.ndarray], where: Where) -> np.ndarray:

@@ -27,10 +27,11 @@ import numpy as np
 from graphwire._base.keywords import keywords
 from graphwire._base.progress import Bar
 from graphwire._base.scratch import whole
+from graphwire._files import descriptions as _descriptions
 from graphwire._files import npy
 from graphwire._files import relational_columns as _relational
 from graphwire._files.columns import Where, arrow
-from graphwire._files.descriptions import MISSING, Duckdb, ForeignKey, Table, described, in_table, one_of
+from graphwire._files.descriptions import MISSING, UNITS, Duckdb, ForeignKey, Table, in_table, one_of
 from graphwire._files.graph_arrays import Canonical
 from graphwire._files.numbering import Ids, Numbering, numbers
 from graphwire._files.relational_columns import END, TIME, Columns, value
@@ -195,19 +196,19 @@ class Database:
         self._bar.to(self._done)
 
     def _settle_keys(self, columns: Mapping[str, Columns]) -> None:
-        """Makes the columns of a key, and those that refer to it, texts or integers alike."""
+        """Gives the columns of a key, and those that refer to it, one kind: integers, texts, times or bools."""
         pairs = [((one.name, column), (key.table, target)) for one in self._tables.values()
                  for key in one.table.foreign_keys
                  for column, target in zip(key.columns, self._tables[key.table].table.key)
                  if columns[one.name].has_type(column) and columns[key.table].has_type(target)]
+        ranks = {"integer": 0, "text": 1, "time": 2, "bool": 2}  # of two kinds, the column of the lower one changes
         while True:  # until nothing changes: a key may refer to a key that refers on
-            unlike = [pair for pair in pairs if columns[pair[0][0]].is_text(pair[0][1]) is not
-                      columns[pair[1][0]].is_text(pair[1][1])]
-            if not unlike:
+            kinds = {end: columns[end[0]].kind_of_key(end[1]) for pair in pairs for end in pair}
+            unlike = next((pair for pair in pairs if kinds[pair[0]] != kinds[pair[1]]), None)
+            if unlike is None:
                 return
-            for one, other in unlike:
-                texts, others = (one, other) if columns[one[0]].is_text(one[1]) else (other, one)
-                columns[others[0]].make_text(others[1], " ".join(texts))
+            (table, column), like = sorted(unlike, key=lambda end: ranks[kinds[end]])
+            columns[table].make_like(column, columns[like[0]], like[1])
 
     def _write_nodes(self, files: Files, name: str, columns: Columns,
                      numbering: Optional[Numbering]) -> tuple[int, dict[str, np.ndarray]]:
@@ -293,7 +294,9 @@ class Database:
 
 
 @keywords
-def from_database(tables: Any, *, missing: Optional[str] = None, unit: Optional[str] = None) -> Database:
+def from_database(tables: Any, *, missing: Optional[str] = None, unit: Optional[str] = None, end_time: Any = None,
+                  features: Any = None, labels: Any = None, masks: Any = None, text: Any = None, categories: Any = None,
+                  fill: Any = None) -> Database:
     """A graph of tables with keys, which partition_graph takes. docs/TABLES.md describes it.
 
     tables: {name: Table}; the path of a JSON file that describes them; or a Database of relbench.
@@ -301,6 +304,8 @@ def from_database(tables: Any, *, missing: Optional[str] = None, unit: Optional[
         for each key counts such rows. "error": such a row is an error. None: as the JSON says, else "drop".
     unit: the unit of all times, one of "D", "s", "ms", "us", "ns". None: as the JSON says, else the finest one of the
         columns of times.
+    end_time, features, labels, masks, text, categories, fill: {table: as Table takes them}, for tables whose
+        description has none of them, such as those of relbench.
 
     Each table is a node type. Node i, before the graph is divided, is its row i; graph.ids_of finds nodes by their
     primary keys. A key of several columns is found as the text of a JSON array, which graph.seeds_of makes.
@@ -314,12 +319,14 @@ def from_database(tables: Any, *, missing: Optional[str] = None, unit: Optional[
     primary key that is missing or occurs twice, for a row without a time, and the errors of from_tables.
     """
     arrow()
-    found, options = described(tables)
+    found, options = _descriptions.described(tables)
+    found = _descriptions.with_roles(found, {"end_time": end_time, "features": features, "labels": labels,
+                                             "masks": masks, "text": text, "categories": categories, "fill": fill})
     missing = missing if missing is not None else options.get("missing", "drop")
     unit = unit if unit is not None else options.get("unit")
     one_of("missing", missing, MISSING)
     if unit is not None:
-        one_of("unit", unit, _relational.UNITS)
+        one_of("unit", unit, UNITS)
     made = Database(found, missing, unit)
     made.name = options.get("name")
     return made

@@ -22,8 +22,7 @@ from graphwire._base.native import GraphwireError
 from graphwire._base.program import program
 from graphwire._base.scratch import Scratch, descriptors
 from graphwire._files.database import from_database
-from graphwire._files.descriptions import MISSING
-from graphwire._files.relational_columns import UNITS
+from graphwire._files.descriptions import MISSING, UNITS
 
 _OTHERS = ("--from", "--edges", "--triples")  # other inputs
 

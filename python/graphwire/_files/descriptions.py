@@ -20,6 +20,7 @@ from graphwire._base.keywords import keywords, suggestion
 
 FORMAT = "graphwire-tables-1"
 MISSING = ("drop", "error")
+UNITS = ("D", "s", "ms", "us", "ns")
 Names = tuple[str, ...]
 
 _ROOT = ("format", "tables", "name", "unit", "missing")
@@ -137,6 +138,29 @@ class Table:
         return f"<graphwire.Table: key {', '.join(self.key) or 'none'}{keys}>"
 
 
+ROLES = ("end_time", "features", "labels", "masks", "text", "categories", "fill")  # of columns
+
+
+def with_roles(tables: Mapping[str, Table], given: Mapping[str, Any]) -> dict[str, Table]:
+    """The tables, with the roles of columns that from_database has: {role: {table: columns} or None}. Raises TypeError,
+    and ValueError for a table that does not exist or has the role already."""
+    made = dict(tables)
+    for role, of_tables in given.items():
+        if not isinstance(of_tables or {}, Mapping):
+            raise TypeError(f"{role}: {{table: columns}}, not {of_tables!r:.60}")
+        for name, columns in (of_tables or {}).items():
+            if name not in made:
+                raise ValueError(f"{role}: no table {name!r}"
+                                 + suggestion(str(name), made).replace("its arguments", "the tables"))
+            table = made[name]
+            roles = {one: getattr(table, one) for one in ROLES}
+            if roles[role]:
+                raise ValueError(f"table {name}: {role}: its description has them too")
+            made[name] = in_table(name, lambda table=table, roles={**roles, role: columns}: Table(
+                table.source, table.key or None, table.foreign_keys, time=table.time, **roles))
+    return made
+
+
 _OF_TABLE = ("source", "key", "foreign_keys", "time", "end_time", "features", "labels", "masks", "text", "categories",
              "fill")
 _OF_KEY = ("table", "columns", "reverse", "missing")
@@ -147,9 +171,11 @@ _OF_KEY = ("table", "columns", "reverse", "missing")
 def _known(what: str, given: Any, keys: Sequence[str]) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
         raise ValueError(f"{what}: an object, not {json.dumps(given):.60}")
-    for key in given:
+    for key, value in given.items():
         if key not in keys:
             raise ValueError(f"{what}: no key {key!r}" + suggestion(key, keys).replace("its arguments", "its keys"))
+        if value is None:
+            raise ValueError(f"{what}: {key} is null: leave it out")
     return given
 
 
@@ -193,7 +219,7 @@ class Duckdb:
 
 
 def _key_of_json(what: str, columns: Any, given: Any) -> ForeignKey:
-    of = {"table": given} if isinstance(given, str) else dict(_known(what, given, _OF_KEY))
+    of = {"table": given} if isinstance(given, str) and columns is not None else dict(_known(what, given, _OF_KEY))
     if "table" not in of:
         raise ValueError(f"{what}: no key 'table'")
     if columns is not None and "columns" in of:
@@ -206,7 +232,7 @@ def _table_of_json(what: str, given: Any, folder: Path) -> Table:
     if "source" not in of:
         raise ValueError(f"{what}: no key 'source'")
     of["source"] = _source(f"{what}: source", of["source"], folder)
-    keys = of.pop("foreign_keys", None) or {}
+    keys = of.pop("foreign_keys", {})
     if not isinstance(keys, (dict, list)):
         raise ValueError(f"{what}: foreign_keys: an object or a list, not {json.dumps(keys):.60}")
     pairs = keys.items() if isinstance(keys, dict) else [(None, one) for one in keys]
@@ -232,6 +258,9 @@ def _of_json(path: Path) -> tuple[dict[str, Table], dict[str, Any]]:
             raise ValueError(f'"format" is not "{FORMAT}"')
         if not isinstance(of.get("name", ""), str):
             raise ValueError(f'"name" is a text, not {json.dumps(of["name"]):.60}')
+        for key, choices in (("missing", MISSING), ("unit", UNITS)):
+            if key in of:
+                one_of(key, of[key], choices)
         tables = of.pop("tables", None)
         if not isinstance(tables, dict):
             raise ValueError('"tables" is not an object')
@@ -262,7 +291,7 @@ def _of_relbench(given: Any) -> dict[str, Table]:
 
 def described(given: Any) -> tuple[dict[str, Table], dict[str, Any]]:
     """({name: Table}, the further keys of a JSON file) of what from_database takes. Raises ValueError for a foreign key
-    whose table does not exist or has another key, and for a database without foreign keys."""
+    whose table does not exist or has another key, and for a database without tables."""
     options: dict[str, Any] = {}
     if isinstance(given, (str, os.PathLike)):
         tables, options = _of_json(Path(given))
@@ -278,8 +307,8 @@ def described(given: Any) -> tuple[dict[str, Table], dict[str, Any]]:
             raise TypeError(f"table {name}: a graphwire.Table, not {type(table).__name__}")
         for key in table.foreign_keys:
             _check_key(f"table {name}: the foreign key {', '.join(key.columns)}", key, tables)
-    if not any(table.foreign_keys for table in tables.values()):
-        raise ValueError("no table has a foreign key, so the graph would have no edges")
+    if not tables:
+        raise ValueError("a database has at least one table")
     return tables, options
 
 

@@ -3,7 +3,8 @@
     users/country=de/day=3/part-0.parquet ─▶ the columns country and day of all rows in the file
 
 Spark's partitionBy writes such folders. A column is of integers if all of its values are integers as they are printed,
-else of text. %XX is a character, and __HIVE_DEFAULT_PARTITION__ a missing value, as in Spark.
+else of text; as times, it is of dates or timestamps. %XX is a character, and __HIVE_DEFAULT_PARTITION__ a missing
+value, as in Spark.
 
 Errors: ValueError for a folder without files, folders of other names, and files with different columns.
 """
@@ -65,6 +66,18 @@ class Folders:
             whole = all(text is None or _INTEGER.fullmatch(text) for text in texts)
             self.types[name] = arrow().int64() if whole else arrow().string()
 
+    def read_times(self, names: Sequence[str]) -> None:
+        """Reads those of these columns that are text as dates, or else as timestamps, if all of their values are."""
+        pa = arrow()
+        for name in names:
+            for kind in (pa.date32(), pa.timestamp("us")) if self.types.get(name) == pa.string() else ():
+                try:
+                    pa.array([values[name] for values in self.files.values()], pa.string()).cast(kind)
+                except pa.ArrowInvalid:
+                    continue
+                self.types[name] = kind
+                break
+
     def with_names(self, path: Path, names: Sequence[str]) -> list[str]:
         """The columns of a file, and those of its folders. Raises ValueError for one that is both."""
         twice = next((name for name in self.types if name in names), None)
@@ -78,9 +91,8 @@ class Folders:
         arrays = []
         for name, kind in types.items():
             if name in self.types:
-                text = self.files[path][name]
-                value = None if text is None else int(text) if kind == pa.int64() else text
-                arrays.append(pa.repeat(pa.scalar(value, kind), batch.num_rows))
+                text = pa.scalar(self.files[path][name], pa.string())
+                arrays.append(pa.repeat(text.cast(kind), batch.num_rows))
             else:
                 arrays.append(batch.column(name))
         return pa.RecordBatch.from_arrays(arrays, names=list(types))

@@ -50,7 +50,7 @@ def _in_arguments(line: str, names: Mapping[str, str]) -> str:
     for path in sorted(names, key=len, reverse=True):
         line = line.replace(path, names[path])
     line = re.sub(r'feature "[^"]*": (?=(node|edge) feature )', "", line)  # the option names the feature again
-    line = re.sub(r"--(node-feature|node-mask|edge-feature|edges|num-nodes|name|weight|time): ", "", line)
+    line = re.sub(r"--(node-feature|node-mask|edge-feature|edges|num-nodes|name|weight|time|assignment): ", "", line)
     return without_options(line.replace("--edge-feature", "edge_features"))
 
 
@@ -225,6 +225,22 @@ def _check_times(named: Sequence[str], arrays: Arrays) -> None:
             raise ValueError(f"time: {unplaced(name)}")
 
 
+def _by_type(what: str, given: Any, arrays: Arrays) -> dict[str, np.ndarray]:
+    """{node type: an integer or a bool of each node}. Raises TypeError and ValueError, which begin with `what`."""
+    found = {}
+    for ntype, numbers in (given if isinstance(given, Mapping) else {next(iter(arrays.counts)): given}).items():
+        rows = _rows.array(numbers, f"{what} of {ntype}")
+        if rows.dtype.kind not in "biu" or rows.ndim != 1:
+            raise TypeError(f"{what} of {ntype}: one integer or bool for each node, not {rows.dtype} "
+                            f"{list(rows.shape)}")
+        if ntype not in arrays.counts:
+            raise ValueError(f"{what}: the graph has no node type {ntype}; it has {', '.join(arrays.counts)}")
+        if len(rows) != arrays.counts[ntype]:
+            raise ValueError(f"{what}: {len(rows)} rows for {arrays.counts[ntype]} nodes of {ntype}")
+        found[ntype] = rows
+    return found
+
+
 def _classes(given: Any, arrays: Arrays | None) -> dict[str, np.ndarray]:
     """Class numbers as {node type: uint8 [nodes]}, numbered from 0 in ascending order. Raises TypeError and
     ValueError."""
@@ -233,20 +249,39 @@ def _classes(given: Any, arrays: Arrays | None) -> dict[str, np.ndarray]:
     if arrays is None:
         raise ValueError("balance_nodes: the graph is in files: graphwire partition --balance-nodes takes its classes")
     found = {}
-    for ntype, numbers in (given if isinstance(given, Mapping) else {next(iter(arrays.counts)): given}).items():
-        rows = _rows.array(numbers, f"balance_nodes of {ntype}")
-        if rows.dtype.kind not in "biu" or rows.ndim != 1:
-            raise TypeError(f"balance_nodes of {ntype}: one integer or bool for each node, not {rows.dtype} "
-                            f"{list(rows.shape)}")
-        if ntype not in arrays.counts:
-            raise ValueError(f"balance_nodes: the graph has no node type {ntype}; it has {', '.join(arrays.counts)}")
-        if len(rows) != arrays.counts[ntype]:
-            raise ValueError(f"balance_nodes: {len(rows)} rows for {arrays.counts[ntype]} nodes of {ntype}")
+    for ntype, rows in _by_type("balance_nodes", given, arrays).items():
         kinds, places = np.unique(rows, return_inverse=True)
         if len(kinds) > _CLASSES_MAX:
             raise ValueError(f"balance_nodes of {ntype}: {len(kinds)} classes, and at most {_CLASSES_MAX} are balanced")
         found[ntype] = places.astype(np.uint8)
     return found
+
+
+def _assigned(given: Any, arrays: Arrays | None) -> dict[str, Any]:
+    """{node type: the parts of its nodes, int64 [nodes], or a path}; the path of all types has the key "". Raises
+    TypeError and ValueError."""
+    if given is None:
+        return {}
+    if isinstance(given, (str, os.PathLike)):
+        return {"": os.fspath(given)}
+    if isinstance(given, Mapping) and given and all(isinstance(one, (str, os.PathLike)) for one in given.values()):
+        return {ntype: os.fspath(path) for ntype, path in given.items()}
+    if arrays is None:
+        raise ValueError("assignment: the graph is in files: give the path of a file with the parts of its nodes")
+    found = _by_type("assignment", given, arrays)
+    lacking = [ntype for ntype in arrays.counts if ntype not in found]
+    if lacking:
+        raise ValueError(f"assignment: nodes of {', '.join(lacking)} have no part: give {{node type: parts}}")
+    return {ntype: rows.astype(np.int64) for ntype, rows in found.items()}
+
+
+def _size(memory: int | str) -> str:
+    """As the program takes it. Raises TypeError and ValueError."""
+    if isinstance(memory, str):
+        if not re.fullmatch(r"[0-9]+[kKMGTP]?i?", memory):
+            raise ValueError(f'memory is a number of bytes, or a text such as "20Gi", not {memory!r}')
+        return memory
+    return str(checks.integer("memory", memory, 1))
 
 
 def _holds_graph(folder: Path) -> bool:
@@ -273,7 +308,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
                     balance_nodes: Any = None, balance_edges: bool = False, num_trainers_per_machine: int = 1,
                     objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = False,
                     seed: int = 0, weight: str | Sequence[str] = (), time: str | Sequence[str] = (),
-                    progress: bool | None = None) -> Path:
+                    assignment: Any = None, memory: int | str | None = None, progress: bool | None = None) -> Path:
     """Divides a graph into parts, writes them to a folder, and returns the path of their JSON, out/name.json.
 
     graph: a graph of DGL, PyTorch Geometric (Data, HeteroData), NetworkX, SciPy or graphwire.datasets; the result of
@@ -308,6 +343,13 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         of the source type's nodes, whose times parts then store for each edge, 4 or 8 bytes an edge ("NAME.source":
         in any case). Nodes with the feature get an index of it. "SRC:REL:DST:NAME" means one edge type. Edges of equal
         time stay in the order of their sources.
+    assignment: the part of each node from another partitioner, instead of `method` and of the balances: [nodes]
+        integers from 0 to num_parts - 1, or {node type: integers}; or the path of a file or a folder, or {node type:
+        path}, as `graphwire partition --assignment` reads them (METIS, ParMETIS, DGL's and GraphStorm's pipelines).
+        Row i is node i of the given graph.
+    memory: bytes, or a text such as "20Gi", for edges and arrays while the graph is made, besides 8 bytes for each
+        node; what exceeds it is in temporary files in the folder of `out`. None: 7 tenths of the free memory. The
+        result does not depend on it.
     progress: a bar of tqdm, if it is installed. None: on a terminal and in a notebook; True: always; False: never.
 
     What the program reports besides goes to logging.getLogger("graphwire"): its log as warnings, and the steps and the
@@ -338,7 +380,12 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     if not is_files:
         arrays = _completed(graph, node_features, edge_features, num_nodes)
         _check_times([time] if isinstance(time, str) else time, arrays)
-    classes = _classes(balance_nodes, arrays)
+    classes, assigned = _classes(balance_nodes, arrays), _assigned(assignment, arrays)
+    balances = [name for name in ("balance_train", "balance_edges") if given_flags[name]]
+    excluded = [*balances, *(["balance_nodes"] if classes else []),
+                *(["num_trainers_per_machine"] if trainers > 1 else [])]
+    if assigned and excluded:
+        raise ValueError(f"assignment has the part of each node: leave out {excluded[0]}")
     out = Path(out)
     if out.is_dir() and not any(out.iterdir()):
         out.rmdir()
@@ -351,7 +398,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
             words, names = graph.write(folder)
         else:
             words, names = (graph.import_words, {}) if arrays is None else _written(arrays, folder)
-        words = [*words, *named]
+        words = [*words, *named, *([] if memory is None else ["--memory", _size(memory)])]
         inputs = [*_paths(words), *(path for path in names if "/" in path)] if is_files else []
         names[str(folder / "whole")] = f"graph {name}"
         try:
@@ -360,7 +407,14 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
             if any(path in error.line for path in inputs):
                 raise ValueError(str(error)) from None
             raise
-        flags = [f"--{word.replace('_', '-')}" for word in ("balance_train", "balance_edges") if given_flags[word]]
+        flags = [f"--{word.replace('_', '-')}" for word in balances]
+        for ntype, parts in assigned.items():
+            file = parts
+            if not isinstance(parts, str):
+                file = folder / f"assignment-{len(flags)}.npy"
+                np.save(file, parts)
+                names[str(file)] = f"assignment of {ntype}"
+            flags.append(f"--assignment={escaped(ntype) + '=' if ntype else ''}{file}")
         for ntype, numbers in classes.items():
             file = folder / f"classes-{len(flags)}.npy"
             np.save(file, numbers)
@@ -373,8 +427,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         if out.exists() and not beside:
             flags.append("--replace")
         names[str(made)] = str(out)
-        run(["partition", folder / "whole", "--num-parts", num_parts, "--method", method, "--objtype", objtype,
-              "--seed", seed, *flags, "--out", made], names, shown)
+        run(["partition", folder / "whole", "--num-parts", num_parts, *([] if assigned else ["--method", method]),
+             "--objtype", objtype, "--seed", seed, *flags, "--out", made], names, shown)
         if beside:
             _move_into(out, made)
     if isinstance(graph, Database):

@@ -20,6 +20,7 @@ from typing import Any, Optional
 import numpy as np
 
 from graphwire._base.escape import is_storable
+from graphwire._base.times import moment
 from graphwire._files import columns as _columns
 from graphwire._files import narrow
 from graphwire._files import rows as _rows
@@ -31,7 +32,6 @@ from graphwire._files.table_kinds import Table as Rows
 
 TIME, END = "time", "end_time"  # the features of times
 ORIGINAL = "orig_id"  # the feature of primary keys
-UNITS = ("D", "s", "ms", "us", "ns")
 _LAST = 2**63 - 1
 
 _log = logging.getLogger("graphwire")
@@ -92,6 +92,8 @@ class Columns:
         self._others = [one for one in rows.names if one not in named] if self._every else []
         self._odd: dict[str, str] = {}  # {column that becomes no feature: why}
         rows.allow_missing([name for one in table.foreign_keys for name in one.columns])
+        rows.read_times(list(times.values()))
+        self._likes: dict[str, Any] = {}  # {column of a key that is text: the type of which its values are}
         self.types = self._types_of(list(named), keys)
         for feature in features:
             for column in feature.columns if feature.role in ("features", "masks") else ():
@@ -114,20 +116,29 @@ class Columns:
                 self._odd[column] = str(error).rpartition(": ")[2]
         return found
 
-    def is_text(self, column: str) -> bool:
-        return _columns.is_text(self.types[column])
+    def kind_of_key(self, column: str) -> str:
+        """integer, text, time or bool."""
+        kind = self.type_of_key(column)
+        return "bool" if arrow().types.is_boolean(kind) else _columns.kind_of_ids(kind)
 
     def has_type(self, column: str) -> bool:
         """False for a column without values, which may be of any type."""
         return not arrow().types.is_null(self.types[column]) and self._rows.has_values(column)
 
-    def make_text(self, column: str, like: str) -> None:
-        """Reads a column of text that looks like integers as text. like: the other column of the key. Raises TypeError
-        for a table that has other types."""
-        if not self._rows.has_texts:
-            raise TypeError(f"{self._rows.what}: column {column} is {self.types[column]}, and {like} is text: a key "
-                            "and what it refers to have one type")
+    def make_like(self, column: str, other: Columns, like: str) -> None:
+        """Reads a column of a key, whose type is a guess, as the kind of the column `like` of another table. Raises
+        TypeError for a column that has a type."""
+        kind, found = other.kind_of_key(like), self._likes.get(column, self.types[column])
+        if column in self._likes or not self._rows.is_untyped(column):
+            wanted = "text" if kind == "text" else other.type_of_key(like)
+            raise TypeError(f"{self._rows.what}: column {column} is {found}, and {other.name} {like} is {wanted}: a "
+                            "key and what it refers to have one type")
         self.types[column] = arrow().string()
+        if kind != "text":
+            self._likes[column] = other.type_of_key(like)
+
+    def type_of_key(self, column: str) -> Any:
+        return self._likes.get(column, self.types[column])
 
     # --- Rows. ---
 
@@ -146,11 +157,12 @@ class Columns:
         pa = arrow()
         column, given = _columns.plain(column), self._table.fill[name]
         try:
-            fill = pa.scalar(given, column.type)
+            fill = _filler(given, column.type)
             if pa.types.is_floating(column.type):
                 column = pa.compute.if_else(pa.compute.is_nan(column), pa.scalar(None, column.type), column)
             return pa.compute.fill_null(column, fill)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError):
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError,
+                OverflowError):
             raise ValueError(f"{self._rows.what}: fill: column {name} is {column.type}, which {given!r} is "
                              "not") from None
 
@@ -163,13 +175,21 @@ class Columns:
 
     def keys(self, batch: Any, key: Sequence[str], where: Where, rows: Optional[np.ndarray] = None) -> Ids:
         """The ids of the keys of these rows, none of which is missing. rows: None: all."""
-        columns = [_columns.plain(batch.column(name)) for name in key]
+        columns = [self._key(batch.column(name), name, where) for name in key]
         if rows is not None and len(rows) < batch.num_rows:
             columns = [column.take(arrow().array(rows)) for column in columns]
             return self._ids(columns, key, lambda row: where(int(rows[row])))
         return self._ids(columns, key, where)
 
+    def _key(self, column: Any, name: str, where: Where) -> Any:
+        """A column of a key; texts as the times or bools that the other column of the key has."""
+        column, kind = _columns.plain(column), self._likes.get(name)
+        return column if kind is None else _columns.of_texts(column, kind, name, where)
+
     def _ids(self, columns: Sequence[Any], key: Sequence[str], where: Where) -> Ids:
+        pa = arrow()
+        columns = [column.cast(pa.string()) if pa.types.is_boolean(column.type) else column for column in columns]
+        columns = [_columns.plain_ids(column, name, where) for name, column in zip(key, columns)]
         parts = [_columns.ids(column, name, where) for name, column in zip(key, columns)]
         if len(parts) == 1:
             return parts[0]
@@ -194,7 +214,7 @@ class Columns:
         name = self.times[feature]
         column = _columns.plain(batch.column(name))
         if feature != END:
-            _columns.refuse_missing(column, name, where)
+            _columns.refuse_missing(column, name, where, "pass fill={…}")
         rows = np.flatnonzero(_columns.present(column))
         found = np.full(len(column), _LAST, np.int64)
         if len(rows):
@@ -328,6 +348,22 @@ class Columns:
             raise ValueError(f"{self._rows.what}: column {name} has missing values, and integers that float64 does not "
                              "hold: pass fill={…}")
         return column.cast(pa.float64(), safe=False)
+
+
+def _filler(given: Any, kind: Any) -> Any:
+    """A value of Python, or the text of a time, as one of a column of a type. Raises what Arrow raises."""
+    pa, made = arrow(), moment(given)
+    if not _columns.is_time(kind) or isinstance(given, int):
+        return pa.scalar(given, kind)
+    if made is None and not isinstance(given, str):
+        raise TypeError(f"{given!r} is no time")
+    times = pa.array(np.array([made])) if made is not None else _columns.of_texts(
+        pa.array([given]), kind, "", lambda row: "fill")
+    times = times.cast(pa.timestamp(getattr(times.type, "unit", "s")))  # in UTC, as all times
+    found = times.cast(kind)
+    if not found.cast(times.type).equals(times):
+        raise pa.ArrowInvalid(f"{given} is not exact as {kind}")
+    return found[0]
 
 
 def _replaced(batch: Any, name: str, column: Any) -> Any:

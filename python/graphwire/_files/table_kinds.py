@@ -14,6 +14,7 @@ Errors: FileNotFoundError; ValueError and TypeError, which name the table or the
 
 from __future__ import annotations
 
+import datetime
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -88,6 +89,13 @@ class Table:
     def allow_missing(self, names: Sequence[str]) -> None:
         """Ids of these columns may be missing; called before used()."""
 
+    def read_times(self, names: Sequence[str]) -> None:
+        """These columns are times, where the table does not say so; called before used()."""
+
+    def is_untyped(self, name: str) -> bool:
+        """Whether a column's type is a guess, because its values are written as texts."""
+        return self.has_texts
+
     def used(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
         """The types of Arrow of the columns that are used. ids: those that are ids. Raises ValueError if another column
         has the name of one of them."""
@@ -129,7 +137,7 @@ class Table:
             any_rows = True
             yield where, batch
         if not any_rows:
-            arrays = [pa.array([], kind) for kind in types.values()]
+            arrays = [pa.nulls(0, kind) for kind in types.values()]  # pa.array() lacks some types
             yield self._at(self.what, 0), pa.RecordBatch.from_arrays(arrays, names=list(types))
 
     def _at(self, what: str, first: int) -> Where:
@@ -190,6 +198,8 @@ class _Pandas(Table):
             else:
                 piece = self._frame if objects else self._frame[:1]
                 found[name] = self._converted(piece, [name]).schema.field(name).type
+                if objects:
+                    _refuse_cut(found[name], self._frame[name], f"{self.what}: column {name}")
         return found
 
     def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
@@ -216,6 +226,12 @@ class _Files(Table):
     def _columns(self, path: Path) -> list[str]:
         """The columns in a file."""
         raise NotImplementedError
+
+    def read_times(self, names: Sequence[str]) -> None:
+        self._folders.read_times(names)
+
+    def is_untyped(self, name: str) -> bool:
+        return self.has_texts or name in self._folders.types
 
     def _in_files(self, columns: Iterable[str]) -> list[str]:
         return [name for name in columns if name not in self._folders.types]
@@ -456,6 +472,12 @@ def _files(paths: Sequence[Path], what: str, words: Sequence[str]) -> Table:
     return _Csv(what, found, words, folders) if kinds == {"csv"} else _Parquet(what, found, folders)
 
 
+def _refuse_cut(kind: Any, values: Any, what: str) -> None:
+    """Raises TypeError for timestamps among objects that Arrow takes for dates, because it would cut them."""
+    if arrow().types.is_date32(kind) and any(isinstance(one, datetime.datetime) for one in values):
+        raise TypeError(f"{what}: dates, and timestamps among them: give all values one type")
+
+
 def _is_path(table: Any) -> bool:
     return isinstance(table, (str, os.PathLike))
 
@@ -486,6 +508,8 @@ def opened(table: Any, what: str, words: Sequence[str] = ()) -> Table:
         for name, values in table.items():
             with converting(f"{what}: column {name}"):
                 columns[name] = pa.table({name: _column(values)}).column(0)
+                if isinstance(values, (list, tuple)):
+                    _refuse_cut(columns[name].type, values, f"{what}: column {name}")
         with converting(what):
             table = pa.table(columns)
     if hasattr(table, "__arrow_c_array__") and not hasattr(table, "__arrow_c_stream__"):

@@ -109,29 +109,32 @@ class Tables:
         yield from self._edges.items()
 
     def _types(self) -> tuple[dict[Key, dict[str, Any]], dict[str, bool]]:
-        """({type: {column: its type of Arrow}}, {node type: whether its ids are text}). In CSV, ids that are numbers
-        count as text if other ids of the type are text. Raises TypeError for other tables."""
+        """({type: {column: its type of Arrow}}, {node type: whether its ids are kept as text}). In CSV, ids that are
+        numbers count as text if other ids of the type are text. Raises TypeError for ids of several kinds."""
         pa = arrow()
         tables: dict[Key, Table] = dict(self._tables())
         types: dict[Key, dict[str, Any]] = {}
-        texts: dict[str, bool] = {}
+        kinds: dict[str, str] = {}  # {node type: the kind of its ids}
         for key, table in tables.items():
             ids = [column for _, column in self._id_columns(key)]
             wanted = dict.fromkeys([*ids, *(name for one in self._features.get(key, []) for name in one.columns)])
+            table.read_times([one.columns[0] for one in self._features.get(key, []) if one.role == "time"])
             types[key] = table.used(list(wanted), ids)
             _refuse_odd(table, types[key], self._features.get(key, []))
             for ntype, column in self._id_columns(key):
-                texts[ntype] = texts.get(ntype, False) or _columns.is_text(types[key][column])
+                kind = _columns.kind_of_ids(types[key][column])
+                kinds[ntype] = kind if kinds.get(ntype, "integer") == "integer" else kinds[ntype]
         for key, table in tables.items():
             for ntype, column in self._id_columns(key):
-                if texts[ntype] and not _columns.is_text(types[key][column]):
-                    if not table.has_texts:
+                kind = _columns.kind_of_ids(types[key][column])
+                if kind != kinds[ntype]:
+                    if kinds[ntype] != "text" or not table.is_untyped(column):
                         raise TypeError(f"{table.what}: column {column}: ids of {ntype} are {types[key][column]} here "
-                                        "and text elsewhere")
+                                        f"and {'times' if kinds[ntype] == 'time' else kinds[ntype]} elsewhere")
                     types[key][column] = pa.string()
                 elif ntype in self._nodes:
                     table.allow_negative(column)
-        return types, texts
+        return types, {ntype: kind != "integer" for ntype, kind in kinds.items()}
 
     def write(self, folder: Path) -> tuple[list[str], dict[str, str]]:
         """Writes the graph to files in the folder. Returns the arguments of `graphwire import`, and {file: what it

@@ -66,6 +66,7 @@ class TaskTable:
         self.what, self.key, self.time = source.what, key, time
         uses = {use: source.column(name, use) for use, name in (("entity", key), ("time", time), ("target", target))
                 if name is not None}
+        source.read_times([name for use, name in uses.items() if use == "time"])
         types = source.used(list(dict.fromkeys(uses.values())), [key])
         for use, name in uses.items():
             if use != "entity":

@@ -447,6 +447,32 @@ class Graph(OpenedGraph):
         PeerError and DeadlineError if a server does not answer."""
         return tensor.list_tensors(self)
 
+    # --- What was done. ---
+
+    def stats(self) -> dict[str, Any]:
+        """What this process has done with the graph since it opened it:
+
+        client: the id that servers show for it (`graphwire top`).
+        batches: mini-batches that its loaders returned. batch_wait_s: seconds that they were waited for.
+        copied_bytes: bytes of rows that were copied from parts in this process's memory, mapped or its own.
+        parts: a list of dictionaries, one for each part and transport that was used, at least one for each part: part,
+            server ("" if this process has opened the part), transport ("" if none was used yet), reads, read_bytes,
+            requests, sent_bytes, received_bytes, errors, and wait_s: seconds from the begin of each read or request to
+            its end, added up, also where several ran at a time.
+
+        Counts of a forked or unpickled graph begin at its own opening. Any thread may call it at any time."""
+        client = self._opened().pointer
+        total = ffi.new("struct gw_client_stats *")
+        rows = lib.gw_client_get_stats(client, total, ffi.NULL, 0)
+        links = ffi.new("struct gw_link_stats[]", rows + self.num_parts)  # more, for transports that begin meanwhile
+        rows = min(lib.gw_client_get_stats(client, total, links, len(links)), len(links))
+        return {"client": text(total.id), "batches": total.batches, "batch_wait_s": total.batch_wait_s,
+                "copied_bytes": total.copied_bytes,
+                "parts": [{"part": link.part, "server": text(link.server), "transport": text(link.transport),
+                           "reads": link.reads, "read_bytes": link.read_bytes, "requests": link.requests,
+                           "sent_bytes": link.sent_bytes, "received_bytes": link.received_bytes,
+                           "errors": link.errors, "wait_s": link.wait_s} for link in links[0:rows]]}
+
 
 @keywords
 class Feature:

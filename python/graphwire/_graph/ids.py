@@ -18,6 +18,7 @@ import numpy as np
 from graphwire._base import arrays as _arrays
 from graphwire._base import checks
 from graphwire._base.arrays import Array, Ids
+from graphwire._base.keys import plain_keys
 from graphwire._base.native import NotFoundError, c_name, check, ffi, finish, in_thread, lib
 from graphwire._base.opened import Etype, OpenedGraph
 
@@ -96,13 +97,15 @@ def _of_items(items: list[Any], what: str) -> np.ndarray | tuple[np.ndarray, np.
 
 
 def given(ids: OrigIds, what: str = "ids") -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-    """The caller's original ids: an array of int32, int64, uint32 or uint64, or (offsets, bytes) of texts.
+    """The caller's original ids: an array of int32, int64, uint32 or uint64, or (offsets, bytes) of texts. Dates and
+    timestamps are texts, and whole decimals integers.
 
     Raises TypeError for other values (floats, bools, None, texts among integers, a single id); ValueError for two
     dimensions; IndexError for integers that do not fit into 64 bits.
     """
     if isinstance(ids, (str, bytes)) or checks.as_integer(ids) is not None:
         raise TypeError(f"{what} are a list or an array; for a single id: [{ids!r:.100}]")
+    ids = plain_keys(ids, bools=False)
     texts = _arrow_texts(ids)
     if texts is not None:
         return texts

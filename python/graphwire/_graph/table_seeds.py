@@ -15,7 +15,7 @@ import numpy as np
 from graphwire._base import arrays as _arrays
 from graphwire._base import checks, times
 from graphwire._base.arrays import Array
-from graphwire._base.keys import key_text
+from graphwire._base.keys import key_text, plain_keys
 from graphwire._base.opened import OpenedGraph
 from graphwire._base.times import Times
 from graphwire._graph import ids as _ids
@@ -69,6 +69,7 @@ def _one_column(keys: Any, drops: bool) -> tuple[Any, np.ndarray | None]:
     columns = [keys] if columns is None else columns
     if not columns or (len(columns) > 1 and len({len(column) for column in columns}) != 1):
         raise ValueError("keys: columns of several lengths, or no columns")
+    columns = [plain_keys(column) for column in columns]
     columns, rows = _present(columns, drops)
     return _joined(list(zip(*map(_items, columns)))) if joins else columns[0], rows
 

@@ -23,6 +23,7 @@ from graphwire._base.arrays import Array, Lease
 from graphwire._base.eager import eager
 from graphwire._base.keywords import keywords
 from graphwire._base.native import lib
+from graphwire._base.trace import traced
 
 Change = Callable[[Any], Any]  # converts a tensor
 
@@ -349,10 +350,12 @@ class Batch:
         """
         return Batch._converter(self, attributes)
 
+    @traced("to device")
     def to(self, device: Any, non_blocking: bool = False) -> Batch:
         """A copy of the batch on another device; needs torch. The copy has no digest()."""
         return self._changed(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
+    @traced("to pinned memory")
     def pinned(self) -> Batch:
         """A copy of the batch in pinned memory, which a GPU can read directly."""
         return self._changed(lambda tensor: tensor.pin_memory())

@@ -11,7 +11,7 @@ state_dict() and load_state_dict(), an epoch continues at the same place, with t
     loop -> opens a new stream if the ranks have changed -> the ranks compare their seeds, once -> takes the stream
          -> at its end, returns the stream for the next loop
 
-Errors: NodeLoader and EdgeLoader list them.
+Errors: NodeLoader, EdgeLoader and sample list them.
 """
 
 from __future__ import annotations
@@ -580,14 +580,68 @@ def sample(graph: Graph, seeds: Seeds, fanouts: Fanouts, *, seed: int = 0, strea
                 replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint, frontier=frontier,
                 index_dtype=index_dtype, held_out=held_out)
     spec.take_times(graph, nodes, times, window, strict)
+    return _sampled(graph, client, spec, spec.pointer, nodes, seed, stream)
+
+
+def _sampled(graph: Graph, client: Any, spec: Spec, pointer: Any, nodes: NodeSeeds, seed: int, stream: int) -> Batch:
+    """pointer: the gw_sample_spec, with the forms of the seeds' times."""
     lease = Lease(client)
 
     def start(ticket: Any) -> int:
         if nodes.several or nodes.times.until:
-            return lib.gw_sample_lists_start(client.pointer, spec.pointer, seed, stream, nodes.lists, len(nodes.ids),
+            return lib.gw_sample_lists_start(client.pointer, pointer, seed, stream, nodes.lists, len(nodes.ids),
                                              lease.cell, ticket)
-        return lib.gw_sample_start(client.pointer, spec.pointer, seed, stream, nodes.lists[0].ids,
-                                   nodes.lists[0].count, lease.cell, ticket)
+        return lib.gw_sample_start(client.pointer, pointer, seed, stream, nodes.lists[0].ids, nodes.lists[0].count,
+                                   lease.cell, ticket)
 
     finish(start)
     return make_batch(graph, lease, spec)
+
+
+@keywords
+class Sampler(OfProcess):
+    """Samples one mini-batch at each call, always with the same settings, as an online service does. The settings are
+    checked once; sample() checks them in every call, which takes longer than the sampling of one seed.
+
+        sampler = graphwire.Sampler(graph, [25, 10], features="feat")
+        batch = sampler([user])
+
+    The arguments are those of sample(), and the same arguments and seeds give the same bytes. All seeds are of one
+    type, ntype, which may be left out if the graph has only one. Any number of threads may call a sampler.
+
+    Raises the errors of sample(): those of settings at once, those of seeds and of servers in a call.
+    """
+
+    __module__ = "graphwire.loader"
+
+    def __init__(self, graph: Graph, fanouts: Fanouts, *, ntype: str | None = None, features: Names = None,
+                 labels: Names = None, edge_features: Names = None, replace: bool = False, weight: Weight = None,
+                 time: Time = None, pick: str = "uniform", strict: bool = False, end: Time = None,
+                 disjoint: bool = False, frontier: str = "all", held_out: HeldOut | None = None,
+                 index_dtype: str = "int64"):
+        none = NodeSeeds(graph, [], ntype, one=True)
+        self.graph = graph
+        self._client, self._ntype = graph._opened(), graph.ntypes[none.types[0]]
+        self._spec = Spec(graph, fanouts, nodes=none, features=features, labels=labels, edge_features=edge_features,
+                          replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
+                          frontier=frontier, index_dtype=index_dtype, held_out=held_out)
+        self._strict = checks.flag("strict", strict)
+        self._spec.rules.needs_time("strict", self._strict or None)
+        self._fanouts = reprlib.repr(fanouts)
+
+    def __repr__(self) -> str:
+        return f"Sampler({self.graph!r}, {self._fanouts}, ntype={self._ntype!r})"
+
+    def __call__(self, seeds: Ids, *, seed: int = 0, stream: int = 0, times: Times = None,
+                 window: Times = None) -> Batch:
+        """Samples one mini-batch around `seeds`. seed, stream and seeds together determine the sampling; times and
+        window are sample()'s."""
+        self.graph._opened()
+        seed, stream = checks.integer("seed", seed, 0, checks.U64), checks.integer("stream", stream, 0, checks.U64)
+        if isinstance(seeds, Mapping):
+            raise TypeError(f"seeds: a sampler has seeds of one type, {self._ntype}: give their ids")
+        nodes = NodeSeeds(self.graph, seeds, self._ntype, one=True)
+        found = nodes.take_times(self.graph, self._spec.rules, times, window, self._strict)
+        pointer = ffi.new("struct gw_sample_spec *", self._spec.pointer[0])  # of this call, since threads may share it
+        pointer.real_times, pointer.strict_times = found.real, found.strict
+        return _sampled(self.graph, self._client, self._spec, pointer, nodes, seed, stream)

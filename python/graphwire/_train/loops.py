@@ -18,6 +18,7 @@ from typing import Any, Callable
 from graphwire._base import arrays as _arrays
 from graphwire._base.eager import eager
 from graphwire._base.native import ClosedError, DeadlineError, OfProcess, PeerError
+from graphwire._base.trace import traced
 
 END = object()  # what _make() returns after the last batch
 
@@ -70,6 +71,7 @@ class Loop(OfProcess):
         return self
 
     @eager
+    @traced("next batch")
     def __next__(self) -> Any:
         if self._pid != os.getpid():  # another thread may have held the lock during the fork
             self._begin_turns()

@@ -17,6 +17,7 @@ from graphwire._base import checks
 from graphwire._base.arrays import Array, Lease, Records, window, windows
 from graphwire._base.eager import is_compiling
 from graphwire._base.native import ffi, lib
+from graphwire._base.trace import traced
 from graphwire._graph.fanouts import Fanouts, hops_of
 from graphwire._graph.graph import Graph
 from graphwire._graph.held_out import HeldOut, pointer_of
@@ -160,6 +161,7 @@ class Form:
         return {ntype: _arrays.public(view(groups, count, _UINT32).astype(np.int64), torch)
                 for ntype, groups, count in zip(self.ntypes, _arrays.addresses(mini.groups, len(counts)), counts)}
 
+    @traced("to tensors: features")
     def features(self, lease: Lease) -> dict[str, dict[str, Array]]:
         """{node type: {feature: rows}}, views."""
         found: dict[str, dict[str, Array]] = {ntype: {} for ntype in self.ntypes}
@@ -184,6 +186,7 @@ class Form:
                     found.setdefault(kind, {})[name] = self.public(rows.copy() if copy else rows, place)
         return found
 
+    @traced("to tensors: blocks")
     def blocks(self, lease: Lease) -> list[Block]:
         """The blocks of all hops, outermost first, whose arrays are views."""
         mini, view, names, torch = lease.minibatch, windows(lease), self.ntypes, self._torch
@@ -265,6 +268,7 @@ def _add_edges(batch: Batch, graph: Graph, lease: Lease, spec: Spec) -> None:
     batch.edge_type = None if spec.several else next(iter(parts["seeds"]))
 
 
+@traced("to tensors")
 def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
     """The Batch of the lease's gw_minibatch. Feature rows and blocks are views of its memory; the rest is copied.
     Nodes, blocks and features are made when they are asked for; if torch.compile is in use, now, because dynamo cannot

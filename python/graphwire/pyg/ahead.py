@@ -23,6 +23,7 @@ from graphwire._base.arrays import Lease, ids_array
 from graphwire._base.eager import eager
 from graphwire._base.keywords import keywords, names_of_arguments, suggestion
 from graphwire._base.native import Call, check, ffi, lib, wait
+from graphwire._base.trace import traced
 from graphwire._graph import time_ranges
 from graphwire._train.loops import END, Loop, keeps, repeatable
 from graphwire._train.minibatch import Spec
@@ -67,6 +68,7 @@ class _Started:
         self.fetched, self.draws, self.asked, self.pid = fetched, draws, asked, os.getpid()
         self.copied: Call | None = None
 
+    @traced("wait for batch")
     def wait(self) -> Fetched:
         if self.copied is not None:
             self.copied.wait()
@@ -280,6 +282,7 @@ class SamplesAhead(DataLoader):
         """The batch of a SamplerOutput of collate_fn: Data or HeteroData, with its rows, after both transforms."""
         return self._filtered(out)
 
+    @traced("pyg batch")
     def _filtered(self, out: Output) -> Any:
         found = getattr(out, "_sampled", None)
         if self.transform_sampler_output is not None:

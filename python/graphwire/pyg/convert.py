@@ -17,6 +17,7 @@ from torch_geometric.data import Data, HeteroData
 
 from graphwire._base.keywords import keywords
 from graphwire._base.scratch import Scratch
+from graphwire._base.trace import traced
 from graphwire._files.partition import partition_graph
 from graphwire._graph.graph import Graph
 from graphwire._graph.graph import open as open_graph
@@ -27,6 +28,7 @@ from graphwire.pyg.subgraph import Drawn, Subgraph, triple
 
 
 @keywords
+@traced("to_pyg")
 def to_pyg(batch: Batch, attributes: Attributes | None = None) -> Union[Data, HeteroData]:
     """Converts a mini-batch. Batch.to_pyg documents the arguments, the result and the errors."""
     drawn = Drawn.of(batch)
@@ -102,7 +104,7 @@ def from_pyg(data: Union[Data, HeteroData], out: str | os.PathLike | None = None
              num_trainers_per_machine: int = 1,
              objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = False,
              seed: int = 0, weight: str | Sequence[str] = (), time: str | Sequence[str] = (),
-             progress: bool | None = None) -> Graph:
+             assignment: Any = None, memory: int | str | None = None, progress: bool | None = None) -> Graph:
     """Makes a graph from PyG's data in memory: divides it into parts, writes them to a folder, and opens the graph.
 
     data: Data or HeteroData.
@@ -126,7 +128,8 @@ def from_pyg(data: Union[Data, HeteroData], out: str | os.PathLike | None = None
             data, name, num_parts, folder, method=method, node_features=node_features, edge_features=edge_features,
             num_nodes=num_nodes, balance_train=balance_train, balance_nodes=balance_nodes, balance_edges=balance_edges,
             num_trainers_per_machine=num_trainers_per_machine, objtype=objtype, reverse=reverse, undirected=undirected,
-            transpose=transpose, seed=seed, weight=weight, time=time, progress=progress)
+            transpose=transpose, seed=seed, weight=weight, time=time, assignment=assignment, memory=memory,
+            progress=progress)
 
     if out is not None:
         return open_graph(parts(out))

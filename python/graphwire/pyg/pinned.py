@@ -21,6 +21,7 @@ from torch.utils.data._utils.pin_memory import pin_memory
 from torch_geometric.data.data import BaseData
 
 from graphwire._base.native import SLICE_MS, Call, Workers, check, lib
+from graphwire._base.trace import traced
 from graphwire.pyg.fetched import Fetched
 
 
@@ -72,6 +73,7 @@ class PinsAhead:
 
 
 def _copy(fetched: Fetched, going: Callable[[], Any]) -> Callable[[], None]:
+    @traced("to pinned memory")
     def call() -> None:
         status = lib.GW_AGAIN
         while status == lib.GW_AGAIN:

@@ -16,6 +16,10 @@
  * Fairness: ios take turns. One turn moves at most one piece or about a megabyte. A `source` sets `yield` if its answer
  * took long, if its loop has more work, or if it has set the loop's timer. The driver then serves other ios before it
  * asks this one again, and the current run does not sleep.
+ *
+ * Two lanes: a `source` sets `bulk` while it is inside a long output. Between two looks at the sockets, a run serves
+ * all other ios first, and then one bulk io, for a turn of TCP_BULK_TURN bytes. So a short question waits for one such
+ * turn, however many bulk ios there are; and bulk ios go on, however many short questions come.
  */
 #ifndef GW_TRANSPORT_TCP_DRIVER_DRIVER_H
 #define GW_TRANSPORT_TCP_DRIVER_DRIVER_H
@@ -50,7 +54,7 @@ struct tcp_io {
 	int fd;
 	short watch;             /* POLLIN, POLLOUT, or 0: receive and send */
 	bool receiving, sending; /* the driver uses the memory of target or source */
-	bool yield;              /* set by source: see above */
+	bool yield, bulk;        /* set by source: see above */
 	bool awaited;            /* its socket is prepared for gw_tcp_await */
 	bool shared;             /* another descriptor of the socket stays in use: it is closed, and not shut down */
 	/* At least this many bytes are still to come: do not wake for fewer. The connection sets it in `received`, or
@@ -58,7 +62,7 @@ struct tcp_io {
 	uint32_t low_water;
 	struct tcp_fd_passing *fd_passing; /* unix sockets: descriptors to pass with the bytes; else NULL */
 	/* For the driver alone: */
-	bool readable, writable, hung_up, queued, removed, busy, kicked, watching, cancelling;
+	bool readable, writable, hung_up, queued, queued_bulk, removed, busy, kicked, watching, cancelling;
 	uint32_t under_way;
 	uint32_t low_water_set; /* the socket's mark; 0: never set, the kernel's default of 1 */
 	struct tcp_io *next;
@@ -66,49 +70,88 @@ struct tcp_io {
 	struct msghdr receive_message, send_message;
 };
 
-/* --- A queue of ios that want to be served, oldest first; each is in it at most once. --- */
+/* --- A queue of ios that want to be served, in two lanes, oldest first; each is in it at most once. --- */
 
-struct tcp_io_queue {
+#define TCP_TURN_BYTES (1u << 20)   /* what one turn of an io moves */
+#define TCP_BULK_TURN  (256u << 10) /* of a bulk io */
+
+struct tcp_io_lane {
 	struct tcp_io *first, **end;
 	uint32_t count;
 };
 
+struct tcp_io_queue {
+	struct tcp_io_lane lanes[2]; /* [1]: bulk */
+};
+
 static inline void tcp_queue_begin(struct tcp_io_queue *queue)
 {
-	*queue = (struct tcp_io_queue){.end = &queue->first};
+	*queue = (struct tcp_io_queue){0};
+	queue->lanes[0].end = &queue->lanes[0].first;
+	queue->lanes[1].end = &queue->lanes[1].first;
+}
+
+static inline uint32_t tcp_queue_count(const struct tcp_io_queue *queue)
+{
+	return queue->lanes[0].count + queue->lanes[1].count;
 }
 
 static inline void tcp_queue_add(struct tcp_io_queue *queue, struct tcp_io *io)
 {
 	if (io->queued)
 		return;
+	struct tcp_io_lane *lane = &queue->lanes[io->bulk];
 	io->queued = true;
+	io->queued_bulk = io->bulk;
 	io->next = NULL;
-	*queue->end = io;
-	queue->end = &io->next;
-	queue->count++;
-}
-
-/* The queue must not be empty. */
-static inline struct tcp_io *tcp_queue_take(struct tcp_io_queue *queue)
-{
-	struct tcp_io *io = queue->first;
-	queue->first = io->next;
-	if (!queue->first)
-		queue->end = &queue->first;
-	queue->count--;
-	io->queued = false;
-	return io;
+	*lane->end = io;
+	lane->end = &io->next;
+	lane->count++;
 }
 
 /* Removes the io if it is queued. */
 static inline void tcp_queue_drop(struct tcp_io_queue *queue, struct tcp_io *io)
 {
-	if (!io->queued || !queue->first) /* the second condition follows from the first; it is for the analyzer */
+	struct tcp_io_lane *lane = &queue->lanes[io->queued_bulk];
+	if (!io->queued || !lane->first) /* the second condition follows from the first; it is for the analyzer */
 		return;
-	GW_QUEUE_REMOVE(queue->first, queue->end, io, next);
-	queue->count--;
+	GW_QUEUE_REMOVE(lane->first, lane->end, io, next);
+	lane->count--;
 	io->queued = false;
+}
+
+/* The ios that are served between two looks at the sockets: those that wait in the short lane when the round begins,
+ * and then one of those in the bulk lane. */
+struct tcp_io_round {
+	uint32_t count;
+	bool bulk;
+};
+
+static inline struct tcp_io_round tcp_round_begin(const struct tcp_io_queue *queue)
+{
+	return (struct tcp_io_round){queue->lanes[0].count, queue->lanes[1].count > 0};
+}
+
+/* Takes the next io of the round from the queue. NULL: the round is over. */
+static inline struct tcp_io *tcp_round_next(struct tcp_io_round *round, struct tcp_io_queue *queue)
+{
+	struct tcp_io *io = NULL;
+	if (round->count && queue->lanes[0].first) {
+		round->count--;
+		io = queue->lanes[0].first;
+	} else if (round->bulk) {
+		*round = (struct tcp_io_round){0};
+		io = queue->lanes[1].first;
+	}
+	if (io)
+		tcp_queue_drop(queue, io);
+	return io;
+}
+
+/* Whether a bulk io, of whose TCP_TURN_BYTES `left` are left, has had its turn. */
+static inline bool tcp_turn_ends(const struct tcp_io *io, size_t left)
+{
+	return io->bulk && left <= TCP_TURN_BYTES - TCP_BULK_TURN;
 }
 
 /* --- The low-water mark. --- */

@@ -1,6 +1,6 @@
 /* The epoll driver. Sockets are watched edge-triggered from their add to their removal. The driver remembers that a
  * socket is readable or writable until the kernel reports otherwise. Ready ios wait in a queue and take turns of at
- * most TURN_BYTES, so that one busy connection does not keep the others waiting. Fails when descriptors run out.
+ * most TCP_TURN_BYTES, so that one busy connection does not keep the others waiting. Fails when descriptors run out.
  */
 #include <errno.h>
 #include <poll.h>
@@ -16,7 +16,6 @@
 #include "transport/tcp/driver/fd_passing.h"
 
 #define EVENTS_MAX 64
-#define TURN_BYTES (1u << 20)
 
 struct epoll_driver {
 	struct tcp_driver base;
@@ -177,7 +176,7 @@ static void epoll_release(struct epoll_driver *driver, struct tcp_io *io)
 /* A callback may kick its io: the next round of the loop below sees this, since a round follows every callback. */
 static void epoll_serve(struct epoll_driver *driver, struct tcp_io *io)
 {
-	size_t budget = TURN_BYTES;
+	size_t budget = TCP_TURN_BYTES;
 	bool more = false;
 	io->busy = true;
 	io->kicked = io->yield = false;
@@ -192,7 +191,7 @@ static void epoll_serve(struct epoll_driver *driver, struct tcp_io *io)
 		do {
 			more = receive_once(io, &budget);
 			more |= send_once(io, &budget);
-		} while (more && budget && !io->yield);
+		} while (more && budget && !io->yield && !tcp_turn_ends(io, budget));
 	}
 	io->busy = false;
 	if (io->removed) {
@@ -211,7 +210,7 @@ static void epoll_flush(struct tcp_driver *base, struct tcp_io *io)
 		epoll_kick(base, io);
 		return;
 	}
-	size_t budget = TURN_BYTES;
+	size_t budget = TCP_TURN_BYTES;
 	io->busy = true;
 	io->kicked = false;
 	while (budget && send_once(io, &budget))
@@ -268,7 +267,7 @@ static bool epoll_run(struct tcp_driver *base, uint64_t until_ns, bool *woken)
 {
 	struct epoll_driver *driver = (struct epoll_driver *)base;
 	struct epoll_event events[EVENTS_MAX];
-	bool sleep = until_ns && !driver->queue.first;
+	bool sleep = until_ns && !tcp_queue_count(&driver->queue);
 	if (sleep)
 		epoll_set_timer(driver, until_ns);
 	int n = epoll_wait(driver->epoll_fd, events, EVENTS_MAX, sleep ? -1 : 0);
@@ -291,11 +290,12 @@ static bool epoll_run(struct tcp_driver *base, uint64_t until_ns, bool *woken)
 		io->writable |= (bits & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0;
 		tcp_queue_add(&driver->queue, io);
 	}
-	bool worked = driver->queue.first != NULL;
+	bool worked = tcp_queue_count(&driver->queue) > 0;
 	/* One round: ios that are queued meanwhile wait for the next epoll_wait. A served io may remove other ios,
 	 * which then leave the queue. */
-	for (uint32_t turns = driver->queue.count; turns && driver->queue.first; turns--)
-		epoll_serve(driver, tcp_queue_take(&driver->queue));
+	struct tcp_io_round round = tcp_round_begin(&driver->queue);
+	for (struct tcp_io *io; (io = tcp_round_next(&round, &driver->queue));)
+		epoll_serve(driver, io);
 	return worked;
 }
 
@@ -306,7 +306,7 @@ static enum tcp_awaited epoll_await(struct tcp_driver *base, struct tcp_io *io)
 	struct epoll_driver *driver = (struct epoll_driver *)base;
 	ssize_t n;
 	bool full;
-	if (driver->queue.first || io->readable || io->removed)
+	if (tcp_queue_count(&driver->queue) || io->readable || io->removed)
 		return TCP_AWAIT_NOT;
 	enum tcp_awaited outcome = gw_tcp_await(io, &n, &full);
 	if (outcome != TCP_AWAIT_HANDLED)
@@ -326,7 +326,7 @@ static enum tcp_awaited epoll_await(struct tcp_driver *base, struct tcp_io *io)
 static int epoll_wait_fd(struct tcp_driver *base)
 {
 	const struct epoll_driver *driver = (struct epoll_driver *)base;
-	return driver->queue.first ? -1 : driver->epoll_fd;
+	return tcp_queue_count(&driver->queue) ? -1 : driver->epoll_fd;
 }
 
 static void epoll_wake(struct tcp_driver *base)

@@ -199,8 +199,8 @@ static bool uring_handle(struct uring_driver *driver, uint64_t data, int result,
 static void arm_queued(struct uring_driver *driver)
 {
 	/* One round: an io that is queued again waits until completions have been handled. */
-	for (uint32_t turns = driver->queue.count; turns && driver->queue.first; turns--) {
-		struct tcp_io *io = tcp_queue_take(&driver->queue);
+	struct tcp_io_round round = tcp_round_begin(&driver->queue);
+	for (struct tcp_io *io; (io = tcp_round_next(&round, &driver->queue));) {
 		io->busy = true;
 		uring_arm(driver, io);
 		io->busy = false;
@@ -215,12 +215,12 @@ static bool uring_run(struct tcp_driver *base, uint64_t until_ns, bool *woken)
 	struct uring_driver *driver = (struct uring_driver *)base;
 	struct io_uring_cqe *cqe;
 	arm_queued(driver);
-	uint64_t wait = driver->yielded || driver->queue.first ? 0 : until_ns;
+	uint64_t wait = driver->yielded || tcp_queue_count(&driver->queue) ? 0 : until_ns;
 	if (wait)
 		gw_tcp_uring_hot_end(driver);
 	gw_tcp_uring_submit(driver, wait);
 	driver->yielded = false;
-	bool worked = driver->queue.first != NULL;
+	bool worked = tcp_queue_count(&driver->queue) > 0;
 	worked |= gw_tcp_uring_hot_receive(driver);
 	for (int i = 0; i < BATCH_MAX && io_uring_cq_ready(&driver->ring); i++) {
 		if (io_uring_peek_cqe(&driver->ring, &cqe))
@@ -241,8 +241,8 @@ static enum tcp_awaited uring_await(struct tcp_driver *base, struct tcp_io *io)
 	struct uring_driver *driver = (struct uring_driver *)base;
 	ssize_t n;
 	bool full;
-	if (driver->queue.count > io->queued || (driver->hot && driver->hot != io) || io->under_way || io->removed ||
-	    !driver->wake_armed || io_uring_sq_ready(&driver->ring) || io_uring_cq_ready(&driver->ring))
+	if (tcp_queue_count(&driver->queue) > io->queued || (driver->hot && driver->hot != io) || io->under_way ||
+	    io->removed || !driver->wake_armed || io_uring_sq_ready(&driver->ring) || io_uring_cq_ready(&driver->ring))
 		return TCP_AWAIT_NOT;
 	enum tcp_awaited outcome = gw_tcp_await(io, &n, &full);
 	if (outcome != TCP_AWAIT_HANDLED)
@@ -262,9 +262,10 @@ static int uring_wait_fd(struct tcp_driver *base)
 {
 	struct uring_driver *driver = (struct uring_driver *)base;
 	gw_tcp_uring_hot_end(driver);
-	if (io_uring_sq_ready(&driver->ring) && !driver->queue.first)
+	if (io_uring_sq_ready(&driver->ring) && !tcp_queue_count(&driver->queue))
 		io_uring_submit(&driver->ring);
-	bool ready = driver->queue.first || io_uring_sq_ready(&driver->ring) || io_uring_cq_ready(&driver->ring);
+	bool ready =
+		tcp_queue_count(&driver->queue) || io_uring_sq_ready(&driver->ring) || io_uring_cq_ready(&driver->ring);
 	return ready ? -1 : driver->ring.ring_fd;
 }
 

@@ -1,8 +1,6 @@
 /* The operations of one io: a send, a receive, the cancel of either, and the end. */
 #include "transport/tcp/driver/uring.h"
 
-#define TURN_BYTES (1u << 20) /* bytes that one turn of an io sends directly */
-
 void gw_tcp_uring_mark(struct io_uring_sqe *sqe, struct tcp_io *io, enum operation operation)
 {
 	io_uring_sqe_set_data64(sqe, (uintptr_t)io | (uintptr_t)operation);
@@ -46,11 +44,11 @@ static bool send_now(struct tcp_io *io, size_t pieces, bool fd_passing, size_t *
 
 void gw_tcp_uring_send(struct uring_driver *driver, struct tcp_io *io)
 {
-	size_t pieces, budget = TURN_BYTES;
+	size_t pieces, budget = TCP_TURN_BYTES;
 	bool fd_passing;
 	while (prepare_send(io, &pieces, &fd_passing)) {
 		if (send_now(io, pieces, fd_passing, &budget)) {
-			if (budget && !io->yield)
+			if (budget && !io->yield && !tcp_turn_ends(io, budget))
 				continue;
 			tcp_queue_add(&driver->queue, io);
 			return;

@@ -8,7 +8,8 @@
  * server stops reading from it, and other clients do not wait. The kernel ends such a connection after
  * TCP_USER_TIMEOUT. The server ends it earlier if others need the memory of its reply.
  *
- * Fairness: after handlers of one client took CALLS_NS, other clients have their turn.
+ * Fairness: after handlers of one client took CALLS_NS, other clients have their turn. Inside an answer that is longer
+ * than a buffer, the connection is a bulk one: short questions of other clients come first (driver.h).
  *
  * Draining: when the listener drains, the connection receives no more. It answers the complete frames in its buffer,
  * and ends with the last byte of the answers. If a successor has the address, the client is notified first (MOVED).
@@ -391,6 +392,8 @@ static size_t server_source(struct tcp_io *io, struct iovec *iov)
 	if (server->replying)
 		iov[pieces++] = (struct iovec){server->task.reply.memory + server->reply_sent,
 					       server->reply_bytes - server->reply_sent};
+	io->bulk = server->reading || server->direct_left > TCP_BULK_TURN ||
+		   (server->replying && server->reply_bytes - server->reply_sent > TCP_BULK_TURN);
 	if (!pieces && !server->calling && server->phase != SERVER_FINISHING && is_draining(server))
 		tcp_server_drained(server);
 	if (!pieces && server->phase == SERVER_FINISHING && !server->shut_down) {

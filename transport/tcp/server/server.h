@@ -34,7 +34,7 @@ struct tcp_listener {
 	void *export;                         /* for unix sockets; else NULL */
 	struct tcp_listener *next;            /* in the loop's list, while accepting */
 	_Atomic uint32_t references;          /* owner, sockets, and one for each connection and inbox entry */
-	bool yielded; /* another listener has the socket and the name */
+	bool yielded;                         /* another listener has the socket and the name */
 	_Atomic bool stopped, draining, closing;
 	uint64_t retry_ns; /* after descriptors ran out: when to accept again */
 	bool short_of_descriptors;

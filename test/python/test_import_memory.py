@@ -1,0 +1,98 @@
+"""graphwire import --memory: the graph has the same bytes with any limit, and the limit holds."""
+
+import subprocess
+
+import numpy as np
+import pytest
+from conftest import PROGRAM, run
+
+NODES = 300
+
+
+def tree(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def edges_of(seed, count):
+    """Some lists are much longer than others, edges repeat, and some are loops."""
+    random = np.random.default_rng(seed)
+    hubs = random.integers(0, 5, count)
+    ends = random.integers(0, NODES, (count, 2))
+    ends[:, 1] = np.where(random.random(count) < 0.4, hubs, ends[:, 1])
+    return ends, random
+
+
+def words_of(seed, folder):
+    """The arguments of an import of a kind."""
+    folder.mkdir()
+    count = [0, 1, 900, 2500][seed % 4]
+    ends, random = edges_of(seed, count)
+    np.save(folder / "edges.npy", ends)
+    np.save(folder / "feat.npy", random.standard_normal((count, 3)).astype(np.float32))
+    np.save(folder / "w.npy", random.integers(0, 4, count).astype(np.uint8))
+    np.save(folder / "when.npy", random.integers(-9, 9, count))
+    np.save(folder / "born.npy", random.integers(-9, 9, NODES).astype(np.int32))
+    words = ["--num-nodes", NODES, "--edges", f"_N:_E:_N={folder}/edges.npy"]
+    flags = {"undirected": seed & 1, "reverse": seed & 2 and not seed & 1, "transpose": seed & 4, "edge-ids": seed & 8}
+    words += [f"--{flag}" for flag, is_set in flags.items() if is_set]
+    if seed % 3 == 0:
+        words += ["--edge-feature", f"feat={folder}/feat.npy", "--edge-feature", f"w={folder}/w.npy", "--weight", "w"]
+    if seed % 5 == 0:
+        words += ["--edge-feature", f"when={folder}/when.npy", "--time", "when"]
+    if seed % 5 == 1:
+        words += ["--node-feature", f"born={folder}/born.npy", "--time", "born"]
+    return words
+
+
+def triples_of(seed, folder):
+    folder.mkdir()
+    ends, random = edges_of(seed, 1500)
+    relations = random.integers(0, 40 if seed % 2 else 300, len(ends))
+    lines = [f"e{a}\tr{r}\te{b}\n" for (a, b), r in zip(ends, relations)]
+    (folder / "train.tsv").write_text("".join(lines))
+    return ["--triples", f"train={folder}/train.tsv", *(["--transpose"] if seed % 3 else [])]
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_bytes_do_not_depend_on_the_limit(seed, tmp_path):
+    words = (triples_of if seed >= 12 else words_of)(seed, tmp_path / "input")
+    run("import", *words, "--out", tmp_path / "whole", "--quiet")
+    expected = tree(tmp_path / "whole")
+    for number, limit in enumerate(["1", "10k", "100k"]):
+        run("import", *words, "--memory", limit, "--threads", 1 + number, "--out", tmp_path / limit, "--quiet")
+        assert tree(tmp_path / limit) == expected, limit
+
+
+def test_text_ids_and_columns(tmp_path):
+    ends, random = edges_of(3, 2000)
+    stars = random.integers(1, 6, len(ends))
+    (tmp_path / "r.csv").write_text("user,film,stars,at\n" + "".join(
+        f"u{a},f{b},{s},{a * 7 % 50}\n" for (a, b), s in zip(ends, stars)))
+    words = ["--edges", f"user:rates:film={tmp_path}/r.csv", "--src-column", "user", "--dst-column", "film",
+             "--edge-column", "stars=stars", "--weight", "stars", "--time", "at", "--reverse", "--transpose"]
+    run("import", *words, "--out", tmp_path / "whole", "--quiet")
+    run("import", *words, "--out", tmp_path / "little", "--quiet", "--memory", "5k")
+    assert tree(tmp_path / "little") == tree(tmp_path / "whole")
+
+
+def test_errors_are_the_same(tmp_path):
+    ends, _ = edges_of(5, 3000)
+    np.save(tmp_path / "edges.npy", ends)
+    np.save(tmp_path / "w.npy", np.where(np.arange(3000) == 1700, -1, 1).astype(np.float32))
+    words = [PROGRAM, "import", "--edges", f"_N:_E:_N={tmp_path}/edges.npy", "--edge-feature", f"w={tmp_path}/w.npy",
+             "--weight", "w", "--quiet"]
+    said = [subprocess.run([*words, "--out", tmp_path / "out", *more], capture_output=True, text=True)
+            for more in ([], ["--memory", "10k"])]
+    assert [one.returncode for one in said] == [1, 1]
+    assert said[0].stderr == said[1].stderr and "row 1700" in said[0].stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_runs_and_files_are_printed(tmp_path):
+    done = run("generate", "rmat", "--scale", 16, "--edge-factor", 8, "--memory", "8M", "--out", tmp_path / "g")
+    said = subprocess.run([PROGRAM, "generate", "rmat", "--scale", "16", "--edge-factor", "8", "--memory", "8M",
+                           "--out", tmp_path / "h"], capture_output=True, text=True).stderr
+    assert "memory: edges sorted in" in said and "temporary files of" in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["g", "h"], done
+    run("generate", "rmat", "--scale", 16, "--edge-factor", 8, "--out", tmp_path / "whole", "--quiet")
+    assert tree(tmp_path / "g") == tree(tmp_path / "whole")

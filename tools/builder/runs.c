@@ -1,0 +1,199 @@
+/* See runs.h. */
+#include "tools/builder/runs.h"
+
+#include <string.h>
+
+#include "core/memory/alloc.h"
+
+/* ---- runs ---- */
+
+static gw_status runs_count(const struct gw_coo *coo, uint64_t *indptr)
+{
+	for (uint64_t e = 0; e < coo->num_edges; e++) {
+		gw_status status = gw_coo_check(coo, e);
+		if (status != GW_OK)
+			return status;
+		indptr[coo->dst[e] + 1]++;
+	}
+	for (uint64_t row = 0; row < coo->num_dst; row++)
+		indptr[row + 1] += indptr[row];
+	return GW_OK;
+}
+
+/* Ends a run before the first row that would make it too long. A list that is longer is a run of its own. */
+static gw_status divide_rows(struct gw_runs *runs, uint64_t run_edges)
+{
+	const struct gw_coo *coo = &runs->coo;
+	uint64_t least = coo->num_edges / (GW_RUNS_MAX / 2) + 1; /* two runs together are longer than one may be */
+	run_edges = run_edges > least ? run_edges : least;
+	runs->rows = gw_calloc(GW_RUNS_MAX + 1, sizeof(*runs->rows));
+	runs->edges = gw_calloc(GW_RUNS_MAX + 1, sizeof(*runs->edges));
+	if (!runs->rows || !runs->edges)
+		return GW_NO_MEMORY;
+	uint32_t r = 0;
+	for (uint64_t row = 0; row < coo->num_dst; row++) {
+		if (runs->indptr[row + 1] - runs->edges[r] <= run_edges || row == runs->rows[r])
+			continue;
+		r++;
+		runs->rows[r] = row;
+		runs->edges[r] = runs->indptr[row];
+	}
+	runs->count = r + 1;
+	runs->rows[r + 1] = coo->num_dst;
+	runs->edges[r + 1] = coo->num_edges;
+	return GW_OK;
+}
+
+static uint32_t run_of_row(const struct gw_runs *runs, uint64_t row)
+{
+	uint32_t low = 0, high = runs->count;
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+		if (runs->rows[middle] <= row)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* ---- the scatter ---- */
+
+struct scatter {
+	const struct gw_runs *runs;
+	uint64_t *cursors; /* [runs] */
+};
+
+static gw_status scatter_begin(const struct gw_runs *runs, struct scatter *scatter)
+{
+	scatter->runs = runs;
+	scatter->cursors = gw_calloc(runs->count, sizeof(*scatter->cursors));
+	if (!scatter->cursors)
+		return GW_NO_MEMORY;
+	memcpy(scatter->cursors, runs->edges, runs->count * sizeof(*scatter->cursors));
+	return GW_OK;
+}
+
+static void *runs_take(struct gw_runs *runs, uint64_t bytes, gw_status *status)
+{
+	void *block = gw_spill_take(runs->spill, bytes, status);
+	gw_runs_own(runs, block);
+	return block;
+}
+
+static gw_status scatter_edges(struct gw_runs *runs, const uint64_t *input)
+{
+	struct scatter scatter = {0};
+	const struct gw_coo from = runs->coo;
+	uint64_t bytes = from.num_edges * sizeof(uint64_t);
+	gw_status status = GW_OK;
+	uint64_t *src = runs_take(runs, bytes, &status), *dst = runs_take(runs, bytes, &status);
+	uint64_t *rows = runs_take(runs, bytes, &status);
+	int64_t *time = from.time ? runs_take(runs, bytes, &status) : NULL;
+	uint32_t *rel = from.rel ? runs_take(runs, bytes / 2, &status) : NULL;
+	if (status == GW_OK)
+		status = scatter_begin(runs, &scatter);
+	if (status != GW_OK)
+		return status;
+	for (uint64_t e = 0; e < from.num_edges; e++) {
+		uint32_t r = run_of_row(runs, from.dst[e]);
+		uint64_t at = scatter.cursors[r]++;
+		src[at] = from.src[e];
+		dst[at] = from.dst[e] - runs->rows[r];
+		rows[at] = input ? input[e] : e;
+		if (time)
+			time[at] = from.time[e];
+		if (rel)
+			rel[at] = from.rel[e];
+	}
+	gw_free(scatter.cursors);
+	runs->coo.src = src;
+	runs->coo.dst = dst;
+	runs->coo.time = time;
+	runs->coo.rel = rel;
+	runs->input = rows;
+	return GW_OK;
+}
+
+gw_status gw_runs_scatter(const struct gw_runs *runs, const void *data, uint64_t bytes, const uint64_t *by, void **out)
+{
+	struct scatter scatter = {0};
+	gw_status status = GW_OK;
+	*out = NULL;
+	if (runs->count == 1)
+		return GW_OK;
+	uint8_t *to = gw_spill_take(runs->spill, runs->coo.num_edges * bytes, &status);
+	if (to)
+		status = scatter_begin(runs, &scatter);
+	if (status != GW_OK) {
+		gw_spill_give(to);
+		return status;
+	}
+	for (uint64_t e = 0; e < runs->coo.num_edges; e++) {
+		uint64_t at = scatter.cursors[run_of_row(runs, runs->to[e])]++;
+		memcpy(to + at * bytes, (const uint8_t *)data + (by ? by[e] : e) * bytes, bytes);
+	}
+	gw_free(scatter.cursors);
+	*out = to;
+	return GW_OK;
+}
+
+/* ---- the whole ---- */
+
+gw_status gw_runs_make(struct gw_spill *spill, const struct gw_coo *coo, const uint64_t *input, uint64_t run_edges,
+		       struct gw_runs *out)
+{
+	*out = (struct gw_runs){.coo = *coo, .input = input, .count = 1, .to = coo->dst, .spill = spill};
+	if (run_edges == 0 || coo->num_edges <= run_edges)
+		return GW_OK;
+	out->indptr = gw_calloc(coo->num_dst + 1, sizeof(*out->indptr));
+	gw_status status = out->indptr ? runs_count(coo, out->indptr) : GW_NO_MEMORY;
+	if (status == GW_OK)
+		status = divide_rows(out, run_edges);
+	return status == GW_OK && out->count > 1 ? scatter_edges(out, input) : status;
+}
+
+void gw_runs_own(struct gw_runs *runs, void *block)
+{
+	if (block)
+		runs->blocks[runs->block_count++] = block;
+}
+
+void gw_runs_free(struct gw_runs *runs)
+{
+	for (uint32_t i = 0; i < runs->block_count; i++)
+		gw_spill_give(runs->blocks[i]);
+	gw_free(runs->rows);
+	gw_free(runs->edges);
+	gw_free(runs->indptr);
+	*runs = (struct gw_runs){0};
+}
+
+gw_status gw_runs_sort(struct gw_runs *runs, uint32_t r, unsigned threads, struct gw_run *out)
+{
+	struct gw_coo coo = runs->coo;
+	*out = (struct gw_run){.rows = coo.num_dst, .count = coo.num_edges};
+	if (runs->count > 1) {
+		out->first_row = runs->rows[r];
+		out->rows = runs->rows[r + 1] - out->first_row;
+		out->first = runs->edges[r];
+		out->count = runs->edges[r + 1] - out->first;
+		coo.num_dst = out->rows;
+		coo.num_edges = out->count;
+		coo.src += out->first;
+		coo.dst += out->first;
+		coo.time = coo.time ? coo.time + out->first : NULL;
+		coo.rel = coo.rel ? coo.rel + out->first : NULL;
+	}
+	gw_status status = gw_csc_build(&coo, threads, &out->csc);
+	if (status == GW_OK && !runs->indptr) {
+		runs->indptr = out->csc.indptr;
+		out->csc.indptr = NULL;
+	}
+	return status;
+}
+
+void gw_run_free(struct gw_run *run)
+{
+	gw_csc_free(&run->csc);
+}

@@ -1,0 +1,110 @@
+/* See spill.h. A head is in front of each block. The block of a file begins one page after its mapping. */
+#include "tools/builder/spill.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/errors/units.h"
+#include "core/memory/alloc.h"
+#include "core/memory/memory.h"
+
+#define SMALL_BYTES (1u << 20)
+#define PAGE_BYTES  4096u
+
+struct spill_head {
+	struct gw_spill *spill; /* that the bytes return to; NULL: none */
+	void *start;            /* of the memory, or of the mapping */
+	uint64_t bytes;         /* of the block, or of the mapping */
+	bool mapped;
+} __attribute__((aligned(64)));
+
+gw_status gw_spill_open(struct gw_spill *spill, const char *out, uint64_t budget)
+{
+	size_t length = strlen(out);
+	while (length > 1 && out[length - 1] == '/')
+		length--;
+	while (length > 0 && out[length - 1] != '/')
+		length--;
+	*spill = (struct gw_spill){.budget = budget};
+	spill->folder = length ? gw_format("%.*s", (int)length, out) : gw_format(".");
+	return spill->folder ? GW_OK : GW_NO_MEMORY;
+}
+
+void gw_spill_close(struct gw_spill *spill)
+{
+	gw_free(spill->folder);
+	*spill = (struct gw_spill){0};
+}
+
+static int make_file(const char *folder)
+{
+	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+		return fd;
+	char *name = gw_format("%s/.graphwire-XXXXXX", folder); /* for file systems without O_TMPFILE */
+	fd = name ? mkostemp(name, O_CLOEXEC) : -1;
+	if (fd >= 0)
+		unlink(name);
+	gw_free(name);
+	return fd;
+}
+
+static void *spill_file(struct gw_spill *spill, uint64_t bytes, gw_status *status)
+{
+	char text[GW_UNIT_TEXT_MAX];
+	uint64_t length = bytes + PAGE_BYTES;
+	int fd = make_file(spill->folder);
+	int error = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)length);
+	void *start = error ? MAP_FAILED : mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (!error && start == MAP_FAILED)
+		error = errno;
+	if (fd >= 0)
+		close(fd);
+	if (error) {
+		*status = gw_fail_errno(GW_IO, error, "%s: a temporary file of %s", spill->folder,
+					gw_text_bytes(text, (double)bytes));
+		return NULL;
+	}
+	spill->file_bytes += bytes;
+	char *block = (char *)start + PAGE_BYTES;
+	((struct spill_head *)block)[-1] = (struct spill_head){.start = start, .bytes = length, .mapped = true};
+	return block;
+}
+
+void *gw_spill_take(struct gw_spill *spill, uint64_t bytes, gw_status *status)
+{
+	if (*status != GW_OK)
+		return NULL;
+	bool counts = spill->folder && bytes > SMALL_BYTES;
+	if (counts && bytes > spill->budget)
+		return spill_file(spill, bytes, status);
+	void *start = bytes < SIZE_MAX / 2 ? gw_malloc(bytes + 2 * sizeof(struct spill_head)) : NULL;
+	if (!start) {
+		*status = gw_fail(GW_NO_MEMORY, "no memory for %llu bytes", (unsigned long long)bytes);
+		return NULL;
+	}
+	if (bytes > SMALL_BYTES)
+		gw_memory_huge(start, bytes + 2 * sizeof(struct spill_head));
+	spill->budget -= counts ? bytes : 0;
+	uintptr_t at = ((uintptr_t)start + 2 * sizeof(struct spill_head) - 1) / 64 * 64;
+	((struct spill_head *)at)[-1] =
+		(struct spill_head){.spill = counts ? spill : NULL, .start = start, .bytes = bytes};
+	return (void *)at;
+}
+
+void gw_spill_give(void *block)
+{
+	if (!block)
+		return;
+	const struct spill_head head = ((struct spill_head *)block)[-1];
+	if (head.spill)
+		head.spill->budget += head.bytes;
+	if (head.mapped)
+		munmap(head.start, head.bytes);
+	else
+		gw_free(head.start);
+}

@@ -1,0 +1,30 @@
+/* Large blocks of memory within a budget. Blocks beyond the budget are mapped from temporary files.
+ *
+ *   take -> within the budget, or small: memory, on huge pages where the system has them
+ *        -> else a file without a name, in the folder of the result, with its space reserved -> mapped
+ *
+ * The kernel writes the pages of files to the disk where memory is short. So code that uses large blocks goes through
+ * them in the order of addresses, or stays within a range that fits into memory. A file vanishes with the process,
+ * however the process ends. One thread at a time uses a spill.
+ */
+#ifndef GW_TOOLS_BUILDER_SPILL_H
+#define GW_TOOLS_BUILDER_SPILL_H
+
+#include "core/errors/status.h"
+
+struct gw_spill {
+	char *folder;        /* of the files; NULL: no budget */
+	uint64_t budget;     /* bytes of memory that further blocks may take */
+	uint64_t file_bytes; /* of all files so far */
+};
+
+/* Files lie in the parent folder of `out`, which must exist when the first one is made. GW_NO_MEMORY. */
+gw_status gw_spill_open(struct gw_spill *spill, const char *out, uint64_t budget);
+void gw_spill_close(struct gw_spill *spill); /* a zeroed one is allowed; give its blocks first */
+
+/* At least one byte, aligned to 64. On failure NULL: GW_NO_MEMORY, or GW_IO with the folder if the disk is full or
+ * refuses a file. For sequences of calls: a call that finds *status set does nothing. */
+void *gw_spill_take(struct gw_spill *spill, uint64_t bytes, gw_status *status);
+void gw_spill_give(void *block); /* NULL is allowed */
+
+#endif

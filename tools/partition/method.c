@@ -1,0 +1,21 @@
+/* The table of the methods of assignment. */
+#include "tools/partition/plan.h"
+
+static const struct {
+	const char *name;
+	gw_status (*assign)(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment);
+} methods[] = {
+	[GW_PLAN_METIS] = {"metis", gw_assign_metis},
+	[GW_PLAN_RANDOM] = {"random", gw_assign_random},
+	[GW_PLAN_GIVEN] = {"given", gw_assign_given},
+};
+
+const char *gw_plan_method_name(enum gw_plan_method method)
+{
+	return methods[method].name;
+}
+
+gw_status gw_assign(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment)
+{
+	return methods[plan->method].assign(plan, part, assignment);
+}
