@@ -7,56 +7,29 @@
  * graph with a missing array. A full disk is GW_NO_SPACE and names the file. Streams of several threads share state
  * only in begin and end, under a lock.
  */
-#include "core/graph/writer.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/files/filemap.h"
-#include "core/files/staging.h"
 #include "core/graph/npy.h"
+#include "core/graph/writer_private.h"
 #include "core/memory/alloc.h"
-#include "core/numbers/convert.h"
 #include "core/numbers/digest.h"
 
 #define BUFFER_BYTES (4u << 20)
 #define NARROW_BYTES (64u << 10) /* converted rows at a time; more for a longer row */
-#define KEY_MAX      (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16)
-#define TEXTS_MAX    4u
 #define ID_DIGITS    16
-
-/* An array that is stored in another type than its rows come in. */
-struct writer_store {
-	struct writer_store *next;
-	struct gw_conversion conversion;
-	char key[KEY_MAX];
-};
-
-struct gw_writer {
-	struct writer_store *stores;
-	struct gw_staging *staging;
-	struct gw_graph_meta *meta; /* a copy of the schema, which collects the arrays */
-	pthread_mutex_t lock;       /* over meta's arrays and staging */
-	atomic_uint open_streams;
-	atomic_bool failed;
-	struct {
-		char *end, *text;
-	} texts[TEXTS_MAX]; /* [num_texts] */
-	uint32_t num_texts;
-};
 
 struct gw_array_stream {
 	struct gw_writer *writer;
 	struct gw_digester *digester;
 	char *path; /* in the staging folder */
 	char *file; /* the same path, relative to the staging folder */
-	char key[KEY_MAX];
+	char key[GW_WRITER_KEY_MAX];
 	uint32_t part;
 	struct gw_array_meta array;
 	uint64_t bytes_wanted, bytes_got;
@@ -69,7 +42,7 @@ struct gw_array_stream {
 	uint64_t narrow_rows;
 };
 
-static gw_status writer_mark(struct gw_writer *writer, gw_status status)
+gw_status gw_writer_mark(struct gw_writer *writer, gw_status status)
 {
 	if (status != GW_OK)
 		atomic_store(&writer->failed, true);
@@ -159,9 +132,9 @@ static void stream_free(struct gw_array_stream *stream)
 	gw_free(stream);
 }
 
-static gw_status make_folder(struct gw_writer *writer, uint32_t part, const char *key)
+gw_status gw_writer_make_folder(struct gw_writer *writer, uint32_t part, const char *key)
 {
-	char folder[KEY_MAX + 16];
+	char folder[GW_WRITER_KEY_MAX + 16];
 	snprintf(folder, sizeof(folder), "part%u/%s", part, key);
 	*strrchr(folder, '/') = '\0';
 	pthread_mutex_lock(&writer->lock);
@@ -262,8 +235,8 @@ gw_status gw_writer_begin(struct gw_writer *writer, uint32_t part, const char *k
 		status = gw_meta_check_array(writer->meta, part, &array);
 	pthread_mutex_unlock(&writer->lock);
 	if (status != GW_OK)
-		return writer_mark(writer, gw_context(status, "part %u", part));
-	status = make_folder(writer, part, key);
+		return gw_writer_mark(writer, gw_context(status, "part %u", part));
+	status = gw_writer_make_folder(writer, part, key);
 	if (status == GW_OK)
 		status = stream_make(writer, part, &array, store, &stream);
 	if (status == GW_OK)
@@ -271,7 +244,7 @@ gw_status gw_writer_begin(struct gw_writer *writer, uint32_t part, const char *k
 	if (status != GW_OK) {
 		if (stream)
 			stream_free(stream);
-		return writer_mark(writer, status);
+		return gw_writer_mark(writer, status);
 	}
 	atomic_fetch_add(&writer->open_streams, 1);
 	*out = stream;
@@ -344,13 +317,12 @@ gw_status gw_writer_append(struct gw_array_stream *stream, const void *data, siz
 		return GW_OK;
 	if (stream->status == GW_OK)
 		stream->status =
-			writer_mark(stream->writer, (stream->conversion ? writer_append_rows(stream, data, bytes)
-									: writer_append(stream, data, bytes)));
+			gw_writer_mark(stream->writer, (stream->conversion ? writer_append_rows(stream, data, bytes)
+									   : writer_append(stream, data, bytes)));
 	return stream->status;
 }
 
-/* "x.npy" -> "x.xxh", in place. */
-static char *digests_name(char *path)
+char *gw_writer_digests_name(char *path)
 {
 	if (path)
 		memcpy(path + strlen(path) - 4, ".xxh", sizeof(".xxh"));
@@ -371,7 +343,7 @@ static gw_status write_digests(struct gw_array_stream *stream)
 		return status;
 	size_t bytes = (size_t)count * sizeof(*digests);
 	stream->array.digest = gw_digest(digests, bytes);
-	char *path = digests_name(gw_strdup(stream->path));
+	char *path = gw_writer_digests_name(gw_strdup(stream->path));
 	if (!path)
 		return GW_NO_MEMORY;
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -409,7 +381,7 @@ static gw_status writer_end(struct gw_array_stream *stream)
 gw_status gw_writer_end(struct gw_array_stream *stream)
 {
 	struct gw_writer *writer = stream->writer;
-	gw_status status = writer_mark(writer, writer_end(stream));
+	gw_status status = gw_writer_mark(writer, writer_end(stream));
 	atomic_fetch_sub(&writer->open_streams, 1);
 	stream_free(stream);
 	return status;
@@ -439,124 +411,16 @@ gw_status gw_writer_array(struct gw_writer *writer, uint32_t part, const char *k
 	return status;
 }
 
-/* Whether the file of an array has the bytes that a stream writes for it. */
-static bool is_as_written(const struct gw_npy_file *file, const struct gw_array_meta *array)
-{
-	uint8_t header[GW_NPY_HEADER_BYTES];
-	return gw_npy_format(array->dtype, array->ndim, array->shape, header) == GW_OK &&
-	       file->mapping_bytes == sizeof(header) + file->npy.data_bytes &&
-	       memcmp(file->mapping, header, sizeof(header)) == 0;
-}
-
-/* Whether the file has exactly these bytes. */
-static bool file_has(const char *path, const void *bytes, size_t count)
-{
-	uint8_t *found = gw_malloc(count + 1);
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	size_t got = 0;
-	ssize_t done = found && fd >= 0 ? 1 : -1;
-	while (done > 0 && got <= count) {
-		done = read(fd, found + got, count + 1 - got);
-		got += done > 0 ? (size_t)done : 0;
-	}
-	bool same = done == 0 && got == count && memcmp(found, bytes, count) == 0;
-	if (fd >= 0)
-		close(fd);
-	gw_free(found);
-	return same;
-}
-
-/* Links both files of an array, `from`.npy and .xxh. *linked: false if that is not possible, and neither exists. */
-static gw_status link_files(const char *from, const char *to, const uint64_t *digests, size_t bytes, bool *linked)
-{
-	char *from_digests = digests_name(gw_strdup(from)), *to_digests = digests_name(gw_strdup(to));
-	gw_status status = from_digests && to_digests ? GW_OK : GW_NO_MEMORY;
-	*linked = status == GW_OK && file_has(from_digests, digests, bytes) &&
-		  linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW) == 0;
-	if (*linked && linkat(AT_FDCWD, from_digests, AT_FDCWD, to_digests, AT_SYMLINK_FOLLOW) != 0) {
-		*linked = false;
-		if (unlink(to) != 0)
-			status = gw_fail_errno(GW_IO, errno, "%s: cannot remove", to);
-	}
-	gw_free(from_digests);
-	gw_free(to_digests);
-	return status;
-}
-
-/* Adds the array by links to its files. */
-static gw_status take_links(struct gw_writer *writer, uint32_t part, const struct gw_array_meta *array,
-			    const char *path, const uint64_t *digests, size_t bytes, bool *linked)
-{
-	struct gw_array_meta made = *array;
-	pthread_mutex_lock(&writer->lock);
-	gw_writer_set_minor(writer, gw_meta_minor_of(writer->meta, array->key, array->ndim));
-	gw_status status = gw_meta_check_array(writer->meta, part, &made);
-	pthread_mutex_unlock(&writer->lock);
-	if (status == GW_OK)
-		status = make_folder(writer, part, array->key);
-	made.file = gw_format("part%u/%s.npy", part, array->key);
-	char *to = gw_format("%s/part%u/%s.npy", gw_staging_path(writer->staging), part, array->key);
-	if (status == GW_OK)
-		status = made.file && to ? link_files(path, to, digests, bytes, linked) : GW_NO_MEMORY;
-	if (status == GW_OK && *linked) {
-		pthread_mutex_lock(&writer->lock);
-		status = gw_meta_add_array(writer->meta, part, &made);
-		pthread_mutex_unlock(&writer->lock);
-	}
-	gw_free(made.file);
-	gw_free(to);
-	return status;
-}
-
-static gw_status writer_take_file(struct gw_writer *writer, uint32_t part, const struct gw_array_meta *array,
-				  const char *path, const struct gw_npy_file *file)
-{
-	struct gw_digester *digester;
-	const uint64_t *digests;
-	uint64_t count;
-	bool linked = false;
-	gw_status status = gw_digester_create(&digester);
-	if (status != GW_OK)
-		return status;
-	status = gw_digester_add(digester, file->data, file->npy.data_bytes);
-	if (status == GW_OK)
-		status = gw_digester_finish(digester, &digests, &count);
-	if (status == GW_OK && gw_digest(digests, count * sizeof(*digests)) != array->digest)
-		status = gw_fail(GW_DIGEST, "%s: another digest than in the graph's JSON: damaged", path);
-	if (status == GW_OK && is_as_written(file, array))
-		status = take_links(writer, part, array, path, digests, count * sizeof(*digests), &linked);
-	gw_digester_destroy(digester);
-	return status != GW_OK || linked
-		       ? status
-		       : gw_writer_array(writer, part, array->key, array->dtype, array->ndim, array->shape, file->data);
-}
-
-gw_status gw_writer_take(struct gw_writer *writer, uint32_t part, const char *key, const struct gw_graph_meta *from)
-{
-	const struct gw_array_meta *array = gw_meta_array(from, part, key);
-	struct gw_npy_file file = {0};
-	if (!array)
-		return writer_mark(writer, gw_fail(GW_NOT_FOUND, "part %u: %s: not in %s", part, key, from->folder));
-	char *path = gw_format("%s/%s", from->folder, array->file);
-	gw_status status = path ? gw_npy_open(path, &file) : GW_NO_MEMORY;
-	if (status == GW_OK && file.npy.data_bytes != gw_array_meta_bytes(array))
-		status = gw_fail(GW_FORMAT, "%s: another shape than in the graph's JSON: damaged", path);
-	if (status == GW_OK)
-		status = writer_take_file(writer, part, array, path, &file);
-	gw_npy_close(&file);
-	gw_free(path);
-	return writer_mark(writer, status);
-}
-
 gw_status gw_writer_text(struct gw_writer *writer, const char *end, const char *text)
 {
-	if (writer->num_texts == TEXTS_MAX)
-		return writer_mark(writer, gw_fail(GW_LIMIT, "more than %u texts in the graph's folder", TEXTS_MAX));
+	if (writer->num_texts == GW_WRITER_TEXTS_MAX)
+		return gw_writer_mark(
+			writer, gw_fail(GW_LIMIT, "more than %u texts in the graph's folder", GW_WRITER_TEXTS_MAX));
 	char *kept_end = gw_strdup(end), *kept = gw_strdup(text);
 	if (!kept_end || !kept) {
 		gw_free(kept_end);
 		gw_free(kept);
-		return writer_mark(writer, GW_NO_MEMORY);
+		return gw_writer_mark(writer, GW_NO_MEMORY);
 	}
 	writer->texts[writer->num_texts].end = kept_end;
 	writer->texts[writer->num_texts++].text = kept;
