@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""scrapes.py PID PORT [SCRAPES]: prints what a scrape costs the thread of a process that answers it, and at 100 scrapes
-a second. The process is `graphwire serve --metrics PORT`, or a trainer with GRAPHWIRE_METRICS=PORT, and should have work
-to report."""
+"""scrapes.py PID PORT [SCRAPES]: prints what a scrape costs the thread of a process that answers it, and what 100 a
+second cost. The process is `graphwire serve --metrics PORT`, or a trainer with GRAPHWIRE_METRICS=PORT. It should have
+work to report."""
 
 from __future__ import annotations
 
