@@ -1,5 +1,7 @@
 #include "test/support/cluster.h"
 
+#include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/files/staging.h"
+#include "server/handover.h"
 #include "test/support/graph_fixture.h"
 
 static uint64_t tensor_memory;
@@ -38,7 +41,7 @@ void cluster_serve_mutable(const char *name)
 		mutable_count = 0;
 }
 
-static void start(struct cluster *cluster, uint32_t part, const char *tcp_driver)
+static void start(struct cluster *cluster, uint32_t part, const char *tcp_driver, bool take_over)
 {
 	struct gw_server_options options = {.part_config = cluster->part_config,
 					    .part = part,
@@ -52,6 +55,7 @@ static void start(struct cluster *cluster, uint32_t part, const char *tcp_driver
 					    .idle_ms = idle_ms,
 					    .tensor_memory = tensor_memory,
 					    .mutable_count = mutable_count,
+					    .take_over = take_over,
 					    .tensor_lease_ms = tensor_lease_ms};
 	memcpy(options.mutable_features, mutable_features, sizeof(mutable_features));
 	gw_status status = gw_server_start(&options, &cluster->servers[part]);
@@ -103,7 +107,7 @@ static void begin(struct cluster *cluster, const char *part_config, uint32_t par
 		assert_int_equal(gw_address_parse(cluster_is_rdma() ? "verbs:127.0.0.1:0" : "127.0.0.1:0",
 						  &cluster->addresses[p]),
 				 GW_OK);
-		start(cluster, p, tcp_driver);
+		start(cluster, p, tcp_driver, false);
 	}
 }
 
@@ -125,11 +129,30 @@ void cluster_kill(struct cluster *cluster, uint32_t part)
 
 void cluster_revive(struct cluster *cluster, uint32_t part)
 {
-	start(cluster, part, NULL);
+	start(cluster, part, NULL, false);
 }
 
 void cluster_end(struct cluster *cluster)
 {
 	for (uint32_t p = 0; p < cluster->parts; p++)
 		gw_server_end(cluster->servers[p], 0);
+}
+
+static void *hand_over(void *argument)
+{
+	struct gw_server *server = argument;
+	struct pollfd polled = {.fd = server->handover_fd, .events = POLLIN};
+	enum gw_handover_result result = poll(&polled, 1, -1) == 1 ? gw_handover_answer(server, -1) : GW_HANDOVER_LOST;
+	gw_server_end(server, 0);
+	return result == GW_HANDOVER_DONE ? NULL : argument;
+}
+
+void cluster_replace(struct cluster *cluster, uint32_t part)
+{
+	pthread_t thread;
+	void *failed;
+	assert_int_equal(pthread_create(&thread, NULL, hand_over, cluster->servers[part]), 0);
+	start(cluster, part, NULL, true);
+	pthread_join(thread, &failed);
+	assert_null(failed);
 }

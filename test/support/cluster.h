@@ -44,6 +44,8 @@ void cluster_begin_open(struct cluster *cluster, const char *part_config, uint32
 /* Ends one server at once (no draining), and starts it again at its address. */
 void cluster_kill(struct cluster *cluster, uint32_t part);
 void cluster_revive(struct cluster *cluster, uint32_t part);
+/* Replaces one server by a successor in this process, as serve --take-over does. */
+void cluster_replace(struct cluster *cluster, uint32_t part);
 void cluster_end(struct cluster *cluster);
 
 #endif
