@@ -70,8 +70,8 @@ gw_status gw_batches_begin(struct gw_batches *b, struct gw_client *alone, const 
 		status = gw_node_tensor(alone, labels->type, spec->features, &features);
 		if (status != GW_OK)
 			return status;
-		b->fetches[0] = (struct gw_fetch){features, GW_AT_INPUTS};
-		b->fetches[1] = (struct gw_fetch){labels, GW_AT_SEEDS};
+		b->fetches[0] = (struct gw_fetch){.tensor = features, .at = GW_AT_INPUTS};
+		b->fetches[1] = (struct gw_fetch){.tensor = labels, .at = GW_AT_SEEDS};
 		b->options.spec.fetch_count = 2;
 		b->row_bytes = features->row_bytes;
 	}

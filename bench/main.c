@@ -22,6 +22,7 @@ static const struct {
 	{"threads", gw_bench_threads, "a server with 1, 2, ... threads, against as many bare loops at once"},
 	{"connections", gw_bench_connections, "memory of a server for each connection over TCP"},
 	{"update", gw_bench_update, "trainable rows: reads, pushes, training steps, checkpoints"},
+	{"convert", gw_bench_convert, "rows to another type, against a memcpy of the bytes that come out"},
 	{"load", gw_bench_load, "a partition's files into memory, against a bare read"},
 };
 

@@ -2,7 +2,7 @@
  * once.
  *
  *   own graph and servers (or the given ones) -> seeds, each with a loader's mini-batch -> for each number of callers,
- * in turn: bare chains | requests | both again beside loaders that read in bulk -> report
+ * in turn: bare chains | requests | both again while loaders read in bulk -> report
  *
  * The ceiling is a chain of 2 x hops + 1 round trips one after the other, with as many bytes as the seed's mini-batch:
  * over TCP by blocking sockets, each caller with a connection and an answering thread of its own; over mapped memory by
@@ -130,7 +130,7 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CHOICE(A, client.tcp_driver, drivers)},
 	{"spin", "US", "how long the client and the started servers poll before they sleep (default 0)", 0,
 	 GW_OPTION_NUMBER(A, client.spin_us, 0, SPIN_US_MAX)},
-	{.help = "Beside loaders that read in bulk:", .group = 1},
+	{.help = "While loaders read in bulk:", .group = 1},
 	{"loaders", "N", "loaders; 0: measure without (default 4)", 1,
 	 GW_OPTION_NUMBER(A, loaders, 0, GW_BULK_LOADERS_MAX)},
 	{"loader-threads", "N", "threads of each loader's client (default 1)", 1,
@@ -302,7 +302,7 @@ static void serve_report_beside(struct serve_arguments *a, enum side side)
 	double p999 = gw_bench_quantile(beside->microseconds, beside->count, 0.999),
 	       p50 = gw_bench_series_median(&beside->p50), bare_p99 = gw_bench_series_median(&chain->p99);
 	char title[96], note[200];
-	snprintf(title, sizeof(title), "%u caller%s, p99 beside %u loaders%s", a->caller_count,
+	snprintf(title, sizeof(title), "%u caller%s, p99 with %u loaders%s", a->caller_count,
 		 a->caller_count == 1 ? "" : "s", a->loaders, side == BESIDE_SAME ? " of their client" : "");
 	snprintf(note, sizeof(note), "ceiling: p99 without the loaders; p50 %.4g us, p99.9 %.4g; the chain's p99 %.4g",
 		 p50, p999, bare_p99);
@@ -435,7 +435,7 @@ int gw_bench_serve(int argc, char **argv)
 		.common_offset = offsetof(struct serve_arguments, bench),
 		.check = serve_check_command,
 		.doc = "Measure single seeds, one a request, against a bare chain of two round trips for each hop and "
-		       "one for the features; and beside loaders that read in bulk.\v"
+		       "one for the features; and again while loaders read in bulk.\v"
 		       "Examples:\n  graphwire bench serve\n"
 		       "  graphwire bench serve --transport shm --callers 1,16 --loaders 0"};
 	gw_options_parse(&options, argc, argv, &a);

@@ -107,7 +107,7 @@ void gw_single_seeds_end(struct gw_single_seeds *s)
 gw_status gw_single_seed_sample(const struct gw_single_seeds *s, const struct gw_single_seed *seed,
 				struct gw_client *client, const struct gw_tensor *features, double *microseconds)
 {
-	const struct gw_fetch fetch = {features, GW_AT_INPUTS};
+	const struct gw_fetch fetch = {.tensor = features, .at = GW_AT_INPUTS};
 	struct gw_sample_spec spec = s->batches.options.spec;
 	struct gw_minibatch *minibatch;
 	spec.fetches = &fetch;

@@ -84,7 +84,7 @@ static void leave_to_parent(void)
 
 static struct gw_fork_guard metrics_guard = {.lock = &process.lock, .in_child = leave_to_parent};
 
-/* The variable by which torchrun, srun or mpirun tells a trainer its number; NULL: none. local: on its host. */
+/* The variable in which torchrun, srun or mpirun writes the number of a trainer; NULL: none. local: on its host. */
 static const char *rank_of_launcher(bool local)
 {
 	static const char *const names[2][4] = {

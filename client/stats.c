@@ -14,7 +14,7 @@ static uint64_t stats_load(const _Atomic uint64_t *counter)
 static void add_link(const struct gw_client *client, uint32_t server, uint32_t scheme, struct gw_link_stats *out,
 		     struct gw_latency *waits)
 {
-	for (uint32_t e = 0; e < client->engine_count; e++) {
+	for (uint32_t e = 0; e <= client->engine_count; e++) {
 		const struct gw_link_counts *counts = &client->engines[e].links[server].counts;
 		out->reads += stats_load(&counts->by_scheme[scheme].reads);
 		out->read_bytes += stats_load(&counts->by_scheme[scheme].read_bytes);
@@ -48,13 +48,13 @@ void gw_client_sum(const struct gw_client *client, struct gw_client_stats *out, 
 {
 	*out = (struct gw_client_stats){0};
 	*batch_waits = (struct gw_latency){0};
-	for (size_t i = 0; i < sizeof(client->uuid); i++)
+	for (size_t i = 0; 2 * i + 1 < sizeof(out->id); i++) /* the last byte is an engine's */
 		snprintf(out->id + 2 * i, 3, "%02x", client->uuid[i]);
 	gw_latency_sum(batch_waits, &client->batch_waits);
 	for (uint32_t i = 0; i < GW_LATENCY_BUCKETS; i++)
 		out->batches += batch_waits->buckets[i];
 	out->batch_wait_s = (double)batch_waits->ns / 1e9;
-	for (uint32_t e = 0; e < client->engine_count; e++)
+	for (uint32_t e = 0; e <= client->engine_count; e++)
 		out->copied_bytes += stats_load(&client->engines[e].copied_bytes);
 }
 

@@ -34,6 +34,7 @@ static const struct command {
 	{"inspect", gw_tool_inspect, "show the types, arrays, parts, degrees and cut of a graph"},
 	{"serve", gw_serve_main, "serve a part to clients"},
 	{"stat", gw_tool_stat, "show what servers hold and what they have done"},
+	{"top", gw_tool_top, "show what servers and their clients do, again and again"},
 	{"doctor", gw_tool_doctor, "find what this host and its servers lack, what that costs and how to fix it"},
 	{"bench", gw_bench_main, "measure this machine and Graphwire on it"},
 	{"epoch", gw_tool_epoch, "stream an epoch of mini-batches, timed and compared"},

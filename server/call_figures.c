@@ -157,8 +157,9 @@ static json_t *clients_json(struct gw_service *service)
 	const uint32_t count = peers ? gw_service_peers(service, peers, CLIENTS_MAX) : 0;
 	json_t *list = json_array();
 	for (uint32_t i = 0; list && i < count; i++) {
-		char text[16], client[2 * sizeof(peers[i].client_uuid) + 1];
-		for (size_t b = 0; b < sizeof(peers[i].client_uuid); b++)
+		/* the last byte differs between the connections of a client (gw_link_connect_options) */
+		char text[16], client[2 * (sizeof(peers[i].client_uuid) - 1) + 1];
+		for (size_t b = 0; b + 1 < sizeof(peers[i].client_uuid); b++)
 			snprintf(client + 2 * b, 3, "%02x", peers[i].client_uuid[b]);
 		const struct peer_values values = {
 			.name = peers[i].name,

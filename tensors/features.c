@@ -81,6 +81,12 @@ gw_status gw_feature_plan(const struct gw_graph_meta *meta, const struct gw_arra
 	if (array->ndim == 0 || !gw_feature_parse(meta, array->key, &of_edges, &type, &name) ||
 	    strcmp(name, "orig_id") == 0)
 		return gw_fail(GW_INVALID, "\"%s\" is not a feature that can be mutable", array->key);
+	if (gw_meta_original(meta, array))
+		return gw_fail(
+			GW_UNSUPPORTED,
+			"feature \"%s\" cannot be mutable: its rows are stored narrow, and what is written to them "
+			"would be rounded; partition without --store, or give the feature the type itself",
+			array->key);
 	if (!gw_tensor_name_valid(array->key))
 		return gw_fail(GW_INVALID,
 			       "feature \"%s\" cannot be mutable: the name of a tensor consists of letters, "

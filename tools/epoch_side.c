@@ -86,7 +86,7 @@ static gw_status add_fetch(struct gw_epoch_side *side, const struct gw_tensor *t
 {
 	if (side->options.spec.fetch_count == GW_EPOCH_FETCHES_MAX)
 		return gw_fail(GW_LIMIT, "more than %d tensors to fetch", GW_EPOCH_FETCHES_MAX);
-	side->fetches[side->options.spec.fetch_count++] = (struct gw_fetch){tensor, at};
+	side->fetches[side->options.spec.fetch_count++] = (struct gw_fetch){.tensor = tensor, .at = at};
 	return GW_OK;
 }
 

@@ -183,18 +183,31 @@ static void print_types(const struct findings *findings)
 		printf("(degrees and cut: %s)\n", findings->why);
 }
 
+/* What narrow rows were, or "". */
+static const char *original_text(const struct gw_graph_meta *meta, const struct gw_array_meta *array, char text[64])
+{
+	const struct gw_original_meta *original = gw_meta_original(meta, array);
+	text[0] = '\0';
+	if (original && original->columns)
+		snprintf(text, 64, "  was %s x %" PRIu64, gw_dtype_name(original->dtype), original->columns);
+	else if (original)
+		snprintf(text, 64, "  was %s", gw_dtype_name(original->dtype));
+	return text;
+}
+
 static void print_arrays(const struct gw_graph_meta *meta)
 {
 	printf("\n%-56s %-9s %-22s %10s %12s\n", "ARRAY", "DTYPE", "SHAPE", "ROW", "ALL PARTS");
 	for (uint32_t i = 0; i < meta->parts[0].count; i++) {
 		const struct gw_array_meta *array = &meta->parts[0].arrays[i];
-		char shape[128], row[GW_UNIT_TEXT_MAX], all[GW_UNIT_TEXT_MAX];
+		char shape[128], row[GW_UNIT_TEXT_MAX], all[GW_UNIT_TEXT_MAX], was[64];
 		uint64_t bytes, rows = array_rows_of_all_parts(meta, array->key, &bytes);
 		int used = snprintf(shape, sizeof(shape), "%" PRIu64, rows);
 		for (uint32_t d = 1; d < array->ndim; d++)
 			used += snprintf(shape + used, sizeof(shape) - (size_t)used, " x %" PRIu64, array->shape[d]);
-		printf("%-56s %-9s %-22s %10s %12s\n", array->key, gw_dtype_name(array->dtype), shape,
-		       gw_text_bytes(row, (double)gw_array_meta_row_bytes(array)), gw_text_bytes(all, (double)bytes));
+		printf("%-56s %-9s %-22s %10s %12s%s\n", array->key, gw_dtype_name(array->dtype), shape,
+		       gw_text_bytes(row, (double)gw_array_meta_row_bytes(array)), gw_text_bytes(all, (double)bytes),
+		       original_text(meta, array, was));
 	}
 }
 
@@ -272,6 +285,14 @@ static json_t *etype_object(const struct findings *findings, uint32_t t)
 	return object;
 }
 
+/* As the graph's JSON has it. */
+static json_t *original_object(const struct gw_original_meta *original)
+{
+	const char *dtype = gw_dtype_name(original->dtype);
+	return original->columns ? json_pack("{ss sI}", "dtype", dtype, "columns", (json_int_t)original->columns)
+				 : json_pack("{ss}", "dtype", dtype);
+}
+
 static json_t *arrays_object(const struct gw_graph_meta *meta)
 {
 	json_t *arrays = json_object();
@@ -282,9 +303,12 @@ static json_t *arrays_object(const struct gw_graph_meta *meta)
 		json_array_append_new(shape, json_integer((json_int_t)rows));
 		for (uint32_t d = 1; d < array->ndim; d++)
 			json_array_append_new(shape, json_integer((json_int_t)array->shape[d]));
-		json_object_set_new(arrays, array->key,
-				    json_pack("{ss so sI}", "dtype", gw_dtype_name(array->dtype), "shape", shape,
-					      "bytes", (json_int_t)bytes));
+		json_t *object = json_pack("{ss so sI}", "dtype", gw_dtype_name(array->dtype), "shape", shape, "bytes",
+					   (json_int_t)bytes);
+		const struct gw_original_meta *original = gw_meta_original(meta, array);
+		if (original)
+			json_object_set_new(object, "original", original_object(original));
+		json_object_set_new(arrays, array->key, object);
 	}
 	return arrays;
 }

@@ -10,6 +10,7 @@ int gw_tool_partition(int argc, char **argv);
 int gw_tool_verify(int argc, char **argv);
 int gw_tool_inspect(int argc, char **argv);
 int gw_tool_stat(int argc, char **argv);
+int gw_tool_top(int argc, char **argv);
 int gw_tool_doctor(int argc, char **argv);
 int gw_tool_agent(int argc, char **argv);
 int gw_tool_checkpoint(int argc, char **argv);

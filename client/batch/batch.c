@@ -190,6 +190,10 @@ static gw_status check_fetch(const struct gw_client *client, const struct gw_sam
 	if (status != GW_OK)
 		return gw_context(status, "fetch %u", number);
 	const struct gw_tensor *tensor = fetch->tensor;
+	struct gw_conversion conversion;
+	status = gw_tensor_conversion(tensor, fetch->convert, &conversion);
+	if (status != GW_OK)
+		return gw_context(status, "fetch %u", number);
 	if ((unsigned)fetch->at > GW_AT_EDGES)
 		return gw_fail(GW_INVALID, "fetch %u: at = %u: it is inputs, seeds or edges", number,
 			       (unsigned)fetch->at);
@@ -377,6 +381,16 @@ static gw_status set_rules(struct gw_batch *batch, const struct gw_edge_rule *ru
 	return GW_OK;
 }
 
+/* wide: rows of uint32 become int64. */
+static void widen_fetches(struct gw_batch *batch, bool wide)
+{
+	struct gw_fetch *fetches = batch->fetches.data;
+	for (uint32_t i = 0; wide && i < batch->fetch_count; i++) {
+		if (fetches[i].convert == 0 && fetches[i].tensor->dtype == GW_UINT32)
+			fetches[i].convert = GW_INT64;
+	}
+}
+
 gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec *spec, struct gw_seed_types types)
 {
 	struct gw_client *client = batch->engine->client;
@@ -400,7 +414,7 @@ gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec 
 	if (fetch_bytes)
 		memcpy(batch->fetches.data, spec->fetches, fetch_bytes);
 	batch->fetch_count = spec->fetch_count;
-	batch->wide_rows = spec->wide_rows;
+	widen_fetches(batch, spec->wide_rows);
 	batch->all_edges.asked = spec->sampled_edges;
 	batch->time_form.real = spec->real_times;
 	batch->time_form.strict = spec->strict_times;

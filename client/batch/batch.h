@@ -23,6 +23,7 @@
 struct gw_batch_fetch {
 	struct gw_gather_op op;
 	struct gw_recv_buffer rows;
+	uint64_t row_bytes; /* as they are returned */
 };
 
 struct gw_batch {
@@ -46,7 +47,6 @@ struct gw_batch {
 	struct gw_vec sampling, columns;     /* [num_etypes]: struct gw_edge_sampling, const struct gw_edge_columns * */
 	struct gw_vec local, local_of_types; /* columns in memory: struct gw_columns [num_etypes][num_parts] */
 	uint32_t fetch_count;
-	bool wide_rows;
 	struct gw_all_edges all_edges;
 	uint64_t seed_count, seed, stream;
 	/* The loader sets this before it submits the batch; NULL for single mini-batches. The engine calls it to fill
@@ -93,12 +93,6 @@ struct gw_seed_types {
 	const struct gw_seeds *lists;
 	uint32_t list_count;
 };
-
-/* Whether rows of this tensor are returned wider than they are stored. */
-static inline bool gw_batch_widens(const struct gw_batch *batch, const struct gw_tensor *tensor)
-{
-	return batch->wide_rows && tensor->dtype == GW_UINT32;
-}
 
 /* Checks that a spec is valid and supported. GW_INVALID, GW_RANGE, GW_LIMIT, GW_UNSUPPORTED. */
 gw_status gw_spec_check(struct gw_client *client, const struct gw_sample_spec *spec, struct gw_seed_types types);

@@ -1,7 +1,8 @@
 /* The last step of a mini-batch: fetches the rows of its features, labels and edges, with one gather per fetch, all at
  * once.
  *
- *   nodes of the blocks | seeds | edges -> ids -> gw_gather_op_start (client/rows/gather.c), into the batch's memory
+ *   nodes of the blocks | seeds | edges -> ids -> gw_gather_op_start (client/rows/gather.c), into the batch's memory,
+ *                                                 whose end they fill if they become wider there
  *                                       -> all gathers done: the mini-batch as the caller sees it -> the job ends
  *
  * The first gather that fails cancels the others, and the job ends with its error.
@@ -11,6 +12,7 @@
 
 #include "client/batch/batch.h"
 #include "client/engine/engine.h"
+#include "client/rows/tensors.h"
 
 static void fill_view(struct gw_batch *batch)
 {
@@ -72,29 +74,6 @@ static void fetches_cancel(struct gw_fan_in *gathers)
 	}
 }
 
-#define WIDEN_STEP 16u
-
-/* Widens m numbers, which are in the second half of the memory of as many int64. A step reads its numbers before it
- * writes, and what it writes ends before the numbers that are left. */
-static void widen_rows(uint8_t *rows, uint64_t m)
-{
-	const uint8_t *from = rows + m * sizeof(uint32_t);
-	uint32_t narrow[WIDEN_STEP];
-	int64_t wide[WIDEN_STEP] = {0};
-	uint64_t at = 0;
-	for (; at + WIDEN_STEP <= m; at += WIDEN_STEP) {
-		memcpy(narrow, from + at * sizeof(*narrow), sizeof(narrow));
-		for (uint32_t i = 0; i < WIDEN_STEP; i++)
-			wide[i] = narrow[i];
-		memcpy(rows + at * sizeof(*wide), wide, sizeof(wide));
-	}
-	for (; at < m; at++) {
-		memcpy(narrow, from + at * sizeof(*narrow), sizeof(*narrow));
-		wide[0] = narrow[0];
-		memcpy(rows + at * sizeof(*wide), wide, sizeof(*wide));
-	}
-}
-
 static const struct gw_sampled_edges *all_edges(struct gw_batch *batch)
 {
 	return gw_all_edges_list(&batch->all_edges, batch->blocks, batch->spec.hops,
@@ -104,11 +83,6 @@ static const struct gw_sampled_edges *all_edges(struct gw_batch *batch)
 static void fetch_done(struct gw_gather_op *op, gw_status status)
 {
 	struct gw_batch *batch = op->owner;
-	struct gw_batch_fetch *work = (struct gw_batch_fetch *)((char *)op - offsetof(struct gw_batch_fetch, op));
-	const ptrdiff_t number = work - batch->work;
-	const struct gw_tensor *tensor = ((const struct gw_fetch *)batch->fetches.data)[number].tensor;
-	if (status == GW_OK && gw_batch_widens(batch, tensor))
-		widen_rows(work->rows.data, batch->view_row_counts[number] * (tensor->row_bytes / sizeof(uint32_t)));
 	gw_fan_in_end_one(&batch->gathers, status);
 }
 
@@ -144,10 +118,18 @@ static gw_status start_fetch(struct gw_batch *batch, uint32_t number)
 		ids = lists[fetch->tensor->type].ids;
 		n = lists[fetch->tensor->type].count;
 	}
-	uint64_t bytes = n * rows->row_bytes, ahead = gw_batch_widens(batch, fetch->tensor) ? bytes : 0;
-	gw_status status = gw_recv_buffer_reserve(&work->rows, &batch->engine->slab, bytes + ahead);
+	struct gw_landing to = {0};
+	gw_status status = gw_tensor_conversion(fetch->tensor, fetch->convert, &to.conversion);
+	const bool converts = to.conversion.to_bytes > 0;
+	work->row_bytes = converts ? to.conversion.to_bytes : rows->row_bytes;
+	if (status == GW_OK)
+		status = gw_recv_buffer_reserve(&work->rows, &batch->engine->slab,
+						converts ? gw_conversion_room(&to.conversion, n) : n * rows->row_bytes);
 	if (status != GW_OK)
 		return status;
+	to.buffer = work->rows.buffer;
+	to.out = work->rows.data;
+	to.rows = work->rows.data + (converts ? gw_conversion_start(&to.conversion, n) : 0);
 	batch->view_rows[number] = work->rows.data;
 	batch->view_row_counts[number] = n;
 	if (n == 0)
@@ -155,8 +137,7 @@ static gw_status start_fetch(struct gw_batch *batch, uint32_t number)
 	work->op.done = fetch_done;
 	work->op.owner = batch;
 	gw_fan_in_add(&batch->gathers);
-	gw_gather_op_start(&work->op, &batch->ticket.job, rows, ids, n, work->rows.buffer, work->rows.data + ahead,
-			   fetch->at != GW_AT_SEEDS);
+	gw_gather_op_start(&work->op, &batch->ticket.job, rows, ids, n, &to, fetch->at != GW_AT_SEEDS);
 	return GW_OK;
 }
 

@@ -403,7 +403,6 @@ static uint64_t digest_seeds(uint64_t digest, const struct gw_minibatch *minibat
 uint64_t gw_minibatch_digest(const struct gw_minibatch *minibatch)
 {
 	const struct gw_batch *batch = batch_of(minibatch);
-	const struct gw_fetch *fetches = batch->fetches.data;
 	size_t index_bytes = batch->spec.wide_indices ? 8 : 4;
 	uint64_t digest = gw_digest_add(0, minibatch->seeds, minibatch->seed_count * 8);
 	if (!minibatch->edges)
@@ -424,9 +423,7 @@ uint64_t gw_minibatch_digest(const struct gw_minibatch *minibatch)
 	for (uint32_t t = 0; t < minibatch->num_ntypes; t++)
 		digest = gw_digest_add(digest, minibatch->nodes[t], minibatch->node_counts[t] * 8);
 	for (uint32_t i = 0; i < minibatch->fetch_count; i++)
-		digest = gw_digest_add(digest, minibatch->rows[i],
-				       minibatch->row_counts[i] * fetches[i].tensor->row_bytes *
-					       (gw_batch_widens(batch, fetches[i].tensor) ? 2 : 1));
+		digest = gw_digest_add(digest, minibatch->rows[i], minibatch->row_counts[i] * batch->work[i].row_bytes);
 	return digest;
 }
 

@@ -48,7 +48,8 @@ static void gather_rows(struct gw_time_counts *op, const struct gw_rows *rows, c
 	}
 	op->gather.done = done;
 	op->gather.owner = op;
-	gw_gather_op_start(&op->gather, op->job, rows, ids, op->n, op->received.buffer, op->received.data, unique);
+	const struct gw_landing to = gw_landing_in(&op->received);
+	gw_gather_op_start(&op->gather, op->job, rows, ids, op->n, &to, unique);
 }
 
 /* --- Counting. --- */

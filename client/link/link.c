@@ -332,7 +332,7 @@ static void link_lose(struct gw_link *link, gw_status status, const char *reason
 		gw_link_trace_lost(link);
 	if (scheme->rank > GW_RANK_FIRST && !scheme->local && !link->endpoint->moved)
 		gw_upgrade_lost(&link->upgrade, scheme, gw_now_ns());
-	link_failed(link, status, reason);
+	link_failed(link, status, link->endpoint->moved ? "the server has a successor" : reason);
 }
 
 /* The transport ends reads that are open. */

@@ -76,8 +76,8 @@ static void degrees_start(struct gw_job *job)
 	}
 	call->op.done = records_fetched;
 	call->op.owner = call;
-	gw_gather_op_start(&call->op, job, &rows, call->ids, call->n, call->received.buffer, call->received.data,
-			   false);
+	const struct gw_landing to = gw_landing_in(&call->received);
+	gw_gather_op_start(&call->op, job, &rows, call->ids, call->n, &to, false);
 }
 
 static void degrees_cancel(struct gw_job *job)

@@ -78,7 +78,7 @@ static void list_hop_return(struct gw_engine *engine, struct gw_hop *hop, bool k
 
 void gw_neighbours_free(struct gw_client *client)
 {
-	for (uint32_t i = 0; client->engines && i < client->engine_count; i++) {
+	for (uint32_t i = 0; client->engines && i <= client->engine_count; i++) {
 		struct gw_engine *engine = &client->engines[i];
 		if (engine->spare_hop)
 			gw_hop_free(engine->spare_hop);

@@ -224,8 +224,8 @@ static void call_start(struct gw_job *job)
 	}
 	call->op.done = records_done;
 	call->op.owner = call;
-	gw_gather_op_start(&call->op, job, &call->offsets, call->ids, call->n, call->records.buffer, call->records.data,
-			   false);
+	const struct gw_landing to = gw_landing_in(&call->records);
+	gw_gather_op_start(&call->op, job, &call->offsets, call->ids, call->n, &to, false);
 }
 
 static void call_cancel(struct gw_job *job)

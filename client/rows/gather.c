@@ -13,6 +13,9 @@
  * the transport scatters each owner's rows to their places. If the list has many duplicate ids, each id is fetched
  * once, and the row is copied to its other places at the end. Rows that are adjacent both at the owner and in the
  * output become one span, if at least half of the rows follow another row in this way.
+ *
+ * Rows that land as they are stored, to be converted, are converted slice by slice at the end. Their memory may be the
+ * output's: `at` says which rows have their final form, also if memory is lost after some slices of the first way.
  */
 #include "client/rows/gather.h"
 
@@ -79,14 +82,9 @@ static struct gw_gather_op *gather_of(struct gw_fan_in *reads)
 	return (struct gw_gather_op *)((char *)reads - offsetof(struct gw_gather_op, reads));
 }
 
-static void gather_done(struct gw_fan_in *reads, gw_status status)
+static bool converts(const struct gw_gather_op *op)
 {
-	struct gw_gather_op *op = gather_of(reads);
-	if (status == GW_OK)
-		gw_row_lists_copy_duplicates(&op->lists, op->out, op->row_bytes);
-	gw_buffer_release(op->own);
-	op->own = NULL;
-	op->done(op, status);
+	return op->to.conversion.to_bytes > 0;
 }
 
 static void gather_read_done(struct gw_link_op *link_op, gw_status status, const struct gw_completion *completion)
@@ -104,6 +102,47 @@ static void gather_cancel_reads(struct gw_fan_in *reads)
 		if (op->link_ops[i].owner)
 			gw_link_cancel(&op->link_ops[i]);
 	}
+}
+
+/* How many of `left` rows the next slice copies or converts. */
+static uint64_t slice_rows(const struct gw_gather_op *op, uint64_t left)
+{
+	const uint64_t bytes = converts(op) ? op->to.conversion.to_bytes : op->row_bytes;
+	uint64_t most = SLICE_BYTES / (bytes ? bytes : 1);
+	most = most < SLICE_ROWS ? most : SLICE_ROWS;
+	return left < most ? left : most;
+}
+
+static void convert_landed(struct gw_job_slice *slice)
+{
+	struct gw_gather_op *op = (struct gw_gather_op *)((char *)slice - offsetof(struct gw_gather_op, slice));
+	const struct gw_conversion *conversion = &op->to.conversion;
+	const uint64_t rows = op->reads.status == GW_OK ? slice_rows(op, op->n - op->at) : 0;
+	gw_convert_rows(conversion, op->to.rows + op->at * conversion->from_bytes,
+			op->to.out + op->at * conversion->to_bytes, rows);
+	op->at += rows;
+	if (rows > 0 && op->at < op->n)
+		gw_engine_continue(op->engine, slice);
+	else
+		gw_fan_in_end_one(&op->reads, op->reads.status);
+}
+
+/* All rows have landed; or, in the second call, are converted. */
+static void gather_done(struct gw_fan_in *reads, gw_status status)
+{
+	struct gw_gather_op *op = gather_of(reads);
+	if (status == GW_OK)
+		gw_row_lists_copy_duplicates(&op->lists, op->to.rows, op->row_bytes);
+	op->lists.copy_count = 0;
+	if (status == GW_OK && converts(op) && op->at < op->n) {
+		gw_fan_in_begin(reads, reads->job, gather_cancel_reads, gather_done);
+		op->slice.run = convert_landed;
+		convert_landed(&op->slice);
+		return;
+	}
+	gw_buffer_release(op->own);
+	op->own = NULL;
+	op->done(op, status);
 }
 
 void gw_gather_op_cancel(struct gw_gather_op *op)
@@ -168,7 +207,7 @@ static void pull_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 	pull->to = (uint32_t *)op->lists.to.data + first;
 	pull->count = link_op->count;
 	pull->step = rows->step;
-	pull->out = op->out;
+	pull->out = op->to.rows;
 	pull->out_local = local;
 	pull->row_bytes = op->row_bytes;
 	pull->reads = &op->reads;
@@ -182,7 +221,7 @@ static void post_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 	uint64_t n = link_op->count;
 	uint64_t *remote = (uint64_t *)op->lists.remote.data + first;
 	uint32_t *to = (uint32_t *)op->lists.to.data + first;
-	uint64_t local = (uint64_t)(op->out - buffer->base);
+	uint64_t local = (uint64_t)(op->to.rows - buffer->base);
 	link_op->buffer = buffer;
 	link_op->region = rows->places[part].region;
 	link_op->generation = rows->places[part].generation;
@@ -255,12 +294,12 @@ static gw_status gather_check(const struct gw_rows *rows, uint64_t n)
 static gw_status gather_find_buffer(struct gw_gather_op *op)
 {
 	uint64_t bytes = op->n * op->row_bytes;
-	if (!op->buffer)
-		op->buffer = gw_buffer_find(op->engine, op->out, bytes);
-	if (op->buffer)
+	if (!op->to.buffer)
+		op->to.buffer = gw_buffer_find(op->engine, op->to.rows, bytes);
+	if (op->to.buffer)
 		return GW_OK;
-	gw_status status = gw_buffer_register(op->engine->group, op->out, bytes, &op->own);
-	op->buffer = op->own;
+	gw_status status = gw_buffer_register(op->engine->group, op->to.rows, bytes, &op->own);
+	op->to.buffer = op->own;
 	return status;
 }
 
@@ -290,7 +329,7 @@ static gw_status post_piece(struct gw_gather_op *op, const struct gw_row_piece *
 		uint64_t count = link_ops[p].count = op->lists.counts[p];
 		if (count > 0 && op->reads.status == GW_OK) {
 			gw_fan_in_add(&op->reads);
-			post_part(op, &link_ops[p], &op->from, p, first, op->buffer);
+			post_part(op, &link_ops[p], &op->from, p, first, op->to.buffer);
 		}
 		first += count;
 	}
@@ -367,14 +406,6 @@ static gw_status gather_post_lost(struct gw_gather_op *op)
 	return post_piece(op, &piece);
 }
 
-/* How many of `left` rows the next slice copies. */
-static uint64_t slice_rows(const struct gw_gather_op *op, uint64_t left)
-{
-	uint64_t most = SLICE_BYTES / (op->row_bytes ? op->row_bytes : 1);
-	most = most < SLICE_ROWS ? most : SLICE_ROWS;
-	return left < most ? left : most;
-}
-
 static void count_copied(const struct gw_gather_op *op, uint64_t rows)
 {
 	_Atomic uint64_t *bytes = &op->engine->copied_bytes;
@@ -385,8 +416,14 @@ static void count_copied(const struct gw_gather_op *op, uint64_t rows)
 /* GW_AGAIN: the next slice continues. */
 static gw_status gather_copy(struct gw_gather_op *op, const struct gw_local_rows *local)
 {
-	uint64_t most = slice_rows(op, op->n - op->at);
-	uint64_t copied = gw_local_rows_copy(local, op->ids + op->at, most, op->out + op->at * op->row_bytes);
+	const struct gw_landing *to = &op->to;
+	const int64_t *ids = op->ids + op->at;
+	uint64_t most = slice_rows(op, op->n - op->at), copied;
+	if (converts(op))
+		copied = gw_local_rows_convert(local, ids, most, &to->conversion,
+					       to->out + op->at * to->conversion.to_bytes);
+	else
+		copied = gw_local_rows_copy(local, ids, most, to->rows + op->at * op->row_bytes);
 	op->at += copied;
 	count_copied(op, copied);
 	if (copied < most)
@@ -399,7 +436,7 @@ static gw_status gather_copy_here(struct gw_gather_op *op, const struct gw_local
 {
 	const uint32_t *list = op->divided.here + op->here_at;
 	uint64_t most = slice_rows(op, op->divided.here_count - op->here_at);
-	uint64_t copied = gw_local_rows_copy_listed(local, op->ids, list, most, op->out);
+	uint64_t copied = gw_local_rows_copy_listed(local, op->ids, list, most, op->to.rows);
 	op->here_at += copied;
 	count_copied(op, copied);
 	if (copied < most)
@@ -455,7 +492,7 @@ static void gather_go_on(struct gw_job_slice *slice)
 }
 
 void gw_gather_op_start(struct gw_gather_op *op, struct gw_job *job, const struct gw_rows *rows, const int64_t *ids,
-			uint64_t n, struct gw_buffer *buffer, uint8_t *out, bool unique)
+			uint64_t n, const struct gw_landing *to, bool unique)
 {
 	gw_fan_in_begin(&op->reads, job, gather_cancel_reads, gather_done);
 	op->lists.copy_count = op->link_op_count = op->here_at = 0;
@@ -467,9 +504,8 @@ void gw_gather_op_start(struct gw_gather_op *op, struct gw_job *job, const struc
 	op->n = n;
 	op->at = 0;
 	op->unique = unique;
-	op->out = out;
+	op->to = *to;
 	op->row_bytes = rows->row_bytes;
-	op->buffer = buffer;
 	op->slice.run = gather_go_on;
 	gw_status status = gather_check(rows, n);
 	if (status == GW_OK)

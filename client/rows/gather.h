@@ -4,6 +4,8 @@
  *   ids, piece by piece -> owner (book) -> [address order] -> one link op per owner -> done
  *                                                             rows, or spans of adjacent rows
  *   ids of both kinds   -> first the second way, for the rows out of reach; then the first way, for the others
+ *
+ * Rows may be converted: the first way converts them as it copies, the others when all rows have landed.
  */
 #ifndef GW_CLIENT_ROWS_GATHER_H
 #define GW_CLIENT_ROWS_GATHER_H
@@ -14,9 +16,20 @@
 #include "client/rows/local_rows.h"
 #include "client/rows/row_lists.h"
 #include "client/state/client.h"
+#include "client/state/recv_buffer.h"
 #include "core/memory/vec.h"
+#include "core/numbers/convert.h"
 
 struct gw_pull;
+
+/* Where rows go. */
+struct gw_landing {
+	struct gw_buffer *buffer;        /* of `rows`. NULL: the gather finds the buffer, or registers the memory, if a
+					    transport needs that */
+	uint8_t *rows;                   /* rows land here as they are stored */
+	struct gw_conversion conversion; /* to_bytes 0: they stay */
+	uint8_t *out; /* where they are converted to; may share their memory as gw_convert_rows() allows */
+};
 
 /* Reused from call to call; allocates only to grow. Belongs to the jobs of one engine. */
 struct gw_gather_op {
@@ -38,11 +51,11 @@ struct gw_gather_op {
 	uint64_t here_at;    /* rows of divided.here before this one are copied */
 	struct gw_rows from; /* what the caller asked for */
 	const int64_t *ids;
-	uint64_t n, at; /* rows before `at` are copied already */
+	uint64_t n, at; /* rows before `at` are where they stay */
 	bool unique;
-	uint8_t *out;
-	uint64_t row_bytes;
-	struct gw_buffer *buffer, *own; /* own: registered for this gather, or NULL */
+	struct gw_landing to;
+	uint64_t row_bytes;    /* as stored */
+	struct gw_buffer *own; /* registered for this gather, or NULL */
 	struct gw_job_slice slice;
 	struct gw_fan_in reads;
 };
@@ -52,12 +65,17 @@ void gw_gather_op_free(struct gw_gather_op *op);
 /* Frees the memory of the op's lists if they take more than this many bytes. Do not call it while the gather runs. */
 void gw_gather_op_trim(struct gw_gather_op *op, size_t bytes);
 
-/* Fetches n rows: row ids[i] is written to out + i * row_bytes, inside the buffer. unique: the ids have no duplicates.
- * The caller owns ids, the memory and the buffer, and keeps them until `done`. buffer NULL: the gather finds the
- * buffer, or registers the memory, if a transport needs that. GW_RANGE names the first id that is not a row. job: the
- * operation that the gather is a step of. */
+/* Fetches n rows: row ids[i] is the i-th. unique: the ids have no duplicates. The caller owns ids, the memory and the
+ * buffer, and keeps them until `done`. GW_RANGE names the first id that is not a row. job: the operation that the
+ * gather is a step of. */
 void gw_gather_op_start(struct gw_gather_op *op, struct gw_job *job, const struct gw_rows *rows, const int64_t *ids,
-			uint64_t n, struct gw_buffer *buffer, uint8_t *out, bool unique);
+			uint64_t n, const struct gw_landing *to, bool unique);
+
+/* A receive buffer, in which the rows stay as they are stored. */
+static inline struct gw_landing gw_landing_in(const struct gw_recv_buffer *received)
+{
+	return (struct gw_landing){.buffer = received->buffer, .rows = received->data};
+}
 
 /* Whether the gather has begun and not ended. */
 static inline bool gw_gather_op_is_open(const struct gw_gather_op *op)

@@ -1,7 +1,8 @@
-/* gw_gather and gw_gather_start: a ticket around one gather.
+/* gw_gather, gw_gather_as and their starts: a ticket around one gather.
  *
  * The thread of a synchronous call runs the engine itself, unless another thread already does. So a single row needs no
- * hand-over between threads. The memory of the last gather is kept for the next one, unless it is large.
+ * hand-over between threads. The memory of the last gather is kept for the next one, unless it is large. Rows that
+ * become narrower land in memory of the call, others in the caller's.
  */
 #include "client/rows/gather_call.h"
 
@@ -20,6 +21,8 @@ struct gather_call {
 	const int64_t *ids;
 	uint64_t n;
 	uint8_t *out;
+	struct gw_conversion conversion; /* to_bytes 0: none */
+	struct gw_recv_buffer landed;    /* rows that become narrower */
 };
 
 #define KEPT_BYTES (16u << 20) /* limit for the lists; enough for about 150,000 rows */
@@ -33,15 +36,30 @@ static void call_free(struct gather_call *call)
 static void gather_call_done(struct gw_gather_op *op, gw_status status)
 {
 	struct gather_call *call = op->owner;
+	gw_recv_buffer_free(&call->landed);
 	gw_job_end(&call->ticket.job, status);
 }
 
 static void gather_start(struct gw_job *job)
 {
 	struct gather_call *call = (struct gather_call *)job;
+	const struct gw_conversion *conversion = &call->conversion;
+	struct gw_landing to = {.rows = call->out, .conversion = *conversion, .out = call->out};
+	if (conversion->to_bytes >= conversion->from_bytes) {
+		to.rows += gw_conversion_start(conversion, call->n);
+	} else {
+		gw_status status =
+			gw_recv_buffer_reserve(&call->landed, &job->engine->slab, call->n * conversion->from_bytes);
+		if (status != GW_OK) {
+			gw_job_end(job, status);
+			return;
+		}
+		to.buffer = call->landed.buffer;
+		to.rows = call->landed.data;
+	}
 	call->op.done = gather_call_done;
 	call->op.owner = call;
-	gw_gather_op_start(&call->op, job, &call->rows, call->ids, call->n, NULL, call->out, false);
+	gw_gather_op_start(&call->op, job, &call->rows, call->ids, call->n, &to, false);
 }
 
 static void gather_cancel(struct gw_job *job)
@@ -95,18 +113,24 @@ void gw_calls_free(struct gw_client *client)
 	}
 }
 
-static gw_status gather_submit(struct gw_client *client, const struct gw_rows *rows, const int64_t *ids, uint64_t n,
-			       void *out, bool soon, struct gather_call **created)
+static gw_status gather_submit(struct gw_client *client, const struct gw_tensor *tensor, gw_dtype convert,
+			       const int64_t *ids, uint64_t n, void *out, bool soon, struct gather_call **created)
 {
-	if (n > UINT32_MAX)
-		return gw_fail(GW_LIMIT, "%llu rows in one call: at most 2^32 - 1", (unsigned long long)n);
-	gw_status status = gw_client_check(client);
+	struct gw_conversion conversion;
+	gw_status status = gw_tensor_check(client, tensor);
+	if (status == GW_OK)
+		status = gw_tensor_conversion(tensor, convert, &conversion);
+	if (status == GW_OK && n > UINT32_MAX)
+		status = gw_fail(GW_LIMIT, "%llu rows in one call: at most 2^32 - 1", (unsigned long long)n);
+	if (status == GW_OK)
+		status = gw_client_check(client);
 	if (status == GW_OK)
 		status = call_create(client, n, created);
 	if (status != GW_OK)
 		return status;
 	struct gather_call *call = *created;
-	call->rows = *rows;
+	call->rows = ((const struct gw_client_tensor *)tensor)->rows;
+	call->conversion = conversion;
 	call->ids = ids;
 	call->n = n;
 	call->out = out;
@@ -114,26 +138,32 @@ static gw_status gather_submit(struct gw_client *client, const struct gw_rows *r
 	return GW_OK;
 }
 
-gw_status gw_gather(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n, void *out)
+gw_status gw_gather_as(struct gw_client *client, const struct gw_tensor *tensor, gw_dtype convert, const int64_t *ids,
+		       uint64_t n, void *out)
 {
 	struct gather_call *call = NULL;
-	gw_status status = gw_tensor_check(client, tensor);
-	if (status == GW_OK)
-		status = gather_submit(client, &((const struct gw_client_tensor *)tensor)->rows, ids, n, out, true,
-				       &call);
+	gw_status status = gather_submit(client, tensor, convert, ids, n, out, true, &call);
 	return status == GW_OK ? gw_ticket_finish(&call->ticket) : status;
+}
+
+gw_status gw_gather_as_start(struct gw_client *client, const struct gw_tensor *tensor, gw_dtype convert,
+			     const int64_t *ids, uint64_t n, void *out, struct gw_ticket **ticket)
+{
+	*ticket = NULL;
+	struct gather_call *call = NULL;
+	gw_status status = gather_submit(client, tensor, convert, ids, n, out, false, &call);
+	if (status == GW_OK)
+		*ticket = &call->ticket;
+	return status;
+}
+
+gw_status gw_gather(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n, void *out)
+{
+	return gw_gather_as(client, tensor, 0, ids, n, out);
 }
 
 gw_status gw_gather_start(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,
 			  void *out, struct gw_ticket **ticket)
 {
-	*ticket = NULL;
-	struct gather_call *call = NULL;
-	gw_status status = gw_tensor_check(client, tensor);
-	if (status == GW_OK)
-		status = gather_submit(client, &((const struct gw_client_tensor *)tensor)->rows, ids, n, out, false,
-				       &call);
-	if (status == GW_OK)
-		*ticket = &call->ticket;
-	return status;
+	return gw_gather_as_start(client, tensor, 0, ids, n, out, ticket);
 }

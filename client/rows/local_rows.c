@@ -101,9 +101,11 @@ static inline __attribute__((always_inline)) const uint8_t *row_address(const st
 	return (const uint8_t *)(local->origins[part] + id * local->step);
 }
 
+/* conversion: of the rows, or NULL. */
 static inline __attribute__((always_inline)) uint64_t copy_width(const struct gw_local_rows *local, const int64_t *ids,
 								 const uint32_t *list, uint64_t n, uint8_t *out,
-								 uint64_t bytes, bool several)
+								 uint64_t bytes, const struct gw_conversion *conversion,
+								 bool several)
 {
 	const struct gw_local_rows in = *local; /* out may be any memory: it would be read again for each row */
 	const uint64_t count = in.starts[in.parts], ahead = bytes <= NARROW_BYTES ? NARROW_AHEAD : GW_COPY_AHEAD;
@@ -122,7 +124,9 @@ static inline __attribute__((always_inline)) uint64_t copy_width(const struct gw
 			else
 				gw_prefetch_range(row, (uint32_t)bytes);
 		}
-		if (i < n)
+		if (i < n && conversion)
+			gw_convert_rows(conversion, ring[i % RING], out + i * conversion->to_bytes, 1);
+		else if (i < n)
 			memcpy(out + (list ? list[i] : i) * bytes, ring[i % RING], bytes);
 	}
 	return n;
@@ -135,23 +139,23 @@ static inline __attribute__((always_inline)) uint64_t copy_rows(const struct gw_
 {
 	switch (local->row_bytes) {
 	case 1:
-		return copy_width(local, ids, list, n, out, 1, several);
+		return copy_width(local, ids, list, n, out, 1, NULL, several);
 	case 2:
-		return copy_width(local, ids, list, n, out, 2, several);
+		return copy_width(local, ids, list, n, out, 2, NULL, several);
 	case 4:
-		return copy_width(local, ids, list, n, out, 4, several);
+		return copy_width(local, ids, list, n, out, 4, NULL, several);
 	case 8:
-		return copy_width(local, ids, list, n, out, 8, several);
+		return copy_width(local, ids, list, n, out, 8, NULL, several);
 	case 16:
-		return copy_width(local, ids, list, n, out, 16, several);
+		return copy_width(local, ids, list, n, out, 16, NULL, several);
 	case 32:
-		return copy_width(local, ids, list, n, out, 32, several);
+		return copy_width(local, ids, list, n, out, 32, NULL, several);
 	case 64:
-		return copy_width(local, ids, list, n, out, 64, several);
+		return copy_width(local, ids, list, n, out, 64, NULL, several);
 	case 128:
-		return copy_width(local, ids, list, n, out, 128, several);
+		return copy_width(local, ids, list, n, out, 128, NULL, several);
 	default:
-		return copy_width(local, ids, list, n, out, local->row_bytes, several);
+		return copy_width(local, ids, list, n, out, local->row_bytes, NULL, several);
 	}
 }
 
@@ -176,4 +180,15 @@ uint64_t gw_local_rows_copy_listed(const struct gw_local_rows *local, const int6
 				   uint64_t n, uint8_t *out)
 {
 	return copy_all(local, ids, list, n, out);
+}
+
+uint64_t gw_local_rows_convert(const struct gw_local_rows *local, const int64_t *ids, uint64_t n,
+			       const struct gw_conversion *conversion, uint8_t *out)
+{
+	const uint32_t part = only_part(local);
+	if (part == local->parts)
+		return copy_width(local, ids, NULL, n, out, local->row_bytes, conversion, true);
+	struct gw_local_rows one = *local;
+	one.origins = &local->origins[part];
+	return copy_width(&one, ids, NULL, n, out, local->row_bytes, conversion, false);
 }

@@ -3,6 +3,7 @@
 #define GW_CLIENT_ROWS_LOCAL_ROWS_H
 
 #include "client/state/client.h"
+#include "core/numbers/convert.h"
 
 struct gw_local_rows {
 	const uint64_t *starts; /* the partition book: [parts + 1] */
@@ -30,6 +31,10 @@ uint64_t gw_local_rows_divide(const struct gw_local_rows *local, const int64_t *
 /* Copies row ids[i] to out + i * row_bytes, for i below n. Returns n, or the position of the first id that is not a
  * row; the rows before it are copied. */
 uint64_t gw_local_rows_copy(const struct gw_local_rows *local, const int64_t *ids, uint64_t n, uint8_t *out);
+
+/* The same with rows that are converted: row ids[i] comes to out + i * to_bytes. */
+uint64_t gw_local_rows_convert(const struct gw_local_rows *local, const int64_t *ids, uint64_t n,
+			       const struct gw_conversion *conversion, uint8_t *out);
 
 /* Copies row ids[list[k]] to out + list[k] * row_bytes, for k below n. This process must be able to address the parts
  * of these rows. Returns n, or the first k whose id is not a row. */

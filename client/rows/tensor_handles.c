@@ -235,7 +235,9 @@ static gw_status handle_fill(struct gw_client *client, const struct gw_tensor_pl
 						 .ndim = plan->ndim,
 						 .row_bytes = handle->layout.row_bytes,
 						 .writable = true,
-						 .placement = (enum gw_placement)plan->placement};
+						 .placement = (enum gw_placement)plan->placement,
+						 .original = (gw_dtype)plan->dtype};
+	handle->base.tensor.numbers = handle->layout.row_bytes / gw_dtype_bytes((gw_dtype)plan->dtype);
 	memcpy(handle->base.tensor.shape, plan->shape, sizeof(plan->shape));
 	return handle_reads_create(client, handle);
 }

@@ -134,7 +134,9 @@ static gw_status add_inverse(struct gw_client *client, uint32_t etype)
 					    .ndim = array->ndim,
 					    .shape = {tensor->starts[meta->num_parts]},
 					    .row_bytes = row_bytes,
-					    .placement = GW_PLACE_EVEN};
+					    .placement = GW_PLACE_EVEN,
+					    .original = array->dtype,
+					    .numbers = 1};
 	return gw_places_find(client, key, &tensor->rows.places);
 }
 
@@ -175,7 +177,10 @@ static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta
 					    .ndim = array->ndim,
 					    .row_bytes = row_bytes,
 					    .writable = changes,
-					    .placement = of_edges ? GW_PLACE_EDGES : GW_PLACE_NODES};
+					    .placement = of_edges ? GW_PLACE_EDGES : GW_PLACE_NODES,
+					    .numbers = gw_meta_row_numbers(meta, array)};
+	const struct gw_original_meta *original = gw_meta_original(meta, array);
+	tensor->tensor.original = original ? original->dtype : array->dtype;
 	enum gw_time_unit unit = gw_meta_unit(meta, array->key);
 	tensor->tensor.unit = unit == GW_UNIT_NONE ? NULL : gw_time_unit_text(unit);
 	memcpy(tensor->tensor.shape, array->shape, sizeof(array->shape));
@@ -349,6 +354,27 @@ gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor
 		return gw_fail(GW_LIMIT, "\"%s\" has rows of %llu bytes: at most %u can be fetched", tensor->name,
 			       (unsigned long long)tensor->row_bytes, GW_ROW_BYTES_MAX);
 	return GW_OK;
+}
+
+gw_status gw_tensor_conversion(const struct gw_tensor *tensor, gw_dtype convert, struct gw_conversion *out)
+{
+	*out = (struct gw_conversion){0};
+	if (convert == 0 || convert == tensor->dtype)
+		return GW_OK;
+	if (gw_converted_bytes(tensor, convert) == 0)
+		return gw_fail(GW_UNSUPPORTED, "\"%s\" is of %s: its rows cannot be fetched as %s", tensor->name,
+			       gw_dtype_name(tensor->dtype), gw_dtype_name(convert));
+	*out = gw_conversion_of(tensor->dtype, convert, tensor->numbers);
+	return GW_OK;
+}
+
+uint64_t gw_converted_bytes(const struct gw_tensor *tensor, gw_dtype convert)
+{
+	if (convert == 0 || convert == tensor->dtype)
+		return tensor->row_bytes;
+	bool possible = (unsigned)convert < GW_DTYPE_COUNT && convert != GW_INT8_ROW &&
+			gw_convert_is_possible(tensor->dtype, convert);
+	return possible ? tensor->numbers * gw_dtype_bytes(convert) : 0;
 }
 
 gw_status gw_tensor_name_gone(gw_status status, const char *name)

@@ -3,6 +3,7 @@
 #define GW_CLIENT_ROWS_TENSORS_H
 
 #include "client/state/client.h"
+#include "core/numbers/convert.h"
 
 gw_status gw_tensors_build(struct gw_client *client);
 void gw_tensors_free(struct gw_client *client);
@@ -21,6 +22,10 @@ gw_status gw_fail_not_by_source(const struct gw_client *client, uint32_t etype);
 
 /* Checks that a tensor belongs to this client, and that its rows are short enough to fetch. GW_INVALID, GW_LIMIT. */
 gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor *tensor);
+
+/* Makes the conversion of a tensor's rows to a type; 0: they stay as they are, and *out is zeroed. GW_UNSUPPORTED names
+ * the tensor. */
+gw_status gw_tensor_conversion(const struct gw_tensor *tensor, gw_dtype convert, struct gw_conversion *out);
 
 /* Adds the tensor's name to the text of GW_NOT_FOUND from a server: a server that no longer has the tensor does not
  * know its name. Other statuses are returned unchanged. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
+#include "core/numbers/convert.h"
 
 gw_status gw_name_check(const char *what, const char *name)
 {
@@ -141,6 +142,9 @@ void gw_meta_destroy(struct gw_graph_meta *meta)
 	for (uint32_t i = 0; i < meta->num_units; i++)
 		gw_free(meta->units[i].key);
 	gw_free(meta->units);
+	for (uint32_t i = 0; i < meta->num_originals; i++)
+		gw_free(meta->originals[i].key);
+	gw_free(meta->originals);
 	gw_free(meta->ntypes);
 	gw_free(meta->etypes);
 	gw_free(meta->parts);
@@ -404,6 +408,60 @@ enum gw_time_unit gw_meta_unit(const struct gw_graph_meta *meta, const char *key
 {
 	uint32_t at = unit_position(meta, key);
 	return at < meta->num_units && strcmp(meta->units[at].key, key) == 0 ? meta->units[at].unit : GW_UNIT_NONE;
+}
+
+static uint32_t original_position(const struct gw_graph_meta *meta, const char *key)
+{
+	uint32_t at = 0;
+	while (at < meta->num_originals && strcmp(meta->originals[at].key, key) < 0)
+		at++;
+	return at;
+}
+
+static bool original_fits(const struct gw_original_meta *original, const struct gw_array_meta *array)
+{
+	bool packed = array->dtype == GW_INT8_ROW;
+	if (!packed && array->dtype != GW_FLOAT16 && array->dtype != GW_BFLOAT16)
+		return false;
+	return original->dtype != array->dtype && original->dtype != GW_INT8_ROW &&
+	       gw_convert_is_possible(original->dtype, array->dtype) && packed == (original->columns > 0) &&
+	       (!packed || gw_int8_row_bytes(original->columns) == array->shape[1]);
+}
+
+const struct gw_original_meta *gw_meta_original(const struct gw_graph_meta *meta, const struct gw_array_meta *array)
+{
+	uint32_t at = original_position(meta, array->key);
+	bool found = at < meta->num_originals && strcmp(meta->originals[at].key, array->key) == 0;
+	return found && original_fits(&meta->originals[at], array) ? &meta->originals[at] : NULL;
+}
+
+gw_status gw_meta_set_original(struct gw_graph_meta *meta, const char *key, gw_dtype dtype, uint64_t columns)
+{
+	uint32_t at = original_position(meta, key);
+	if (at < meta->num_originals && strcmp(meta->originals[at].key, key) == 0) {
+		meta->originals[at].dtype = dtype;
+		meta->originals[at].columns = columns;
+		return GW_OK;
+	}
+	struct gw_original_meta *grown = gw_realloc(meta->originals, meta->num_originals + 1, sizeof(*grown));
+	if (!grown)
+		return GW_NO_MEMORY;
+	meta->originals = grown;
+	char *copy = gw_strdup(key);
+	if (!copy)
+		return GW_NO_MEMORY;
+	memmove(&grown[at + 1], &grown[at], (meta->num_originals - at) * sizeof(*grown));
+	grown[at] = (struct gw_original_meta){.key = copy, .dtype = dtype, .columns = columns};
+	meta->num_originals++;
+	return GW_OK;
+}
+
+uint64_t gw_meta_row_numbers(const struct gw_graph_meta *meta, const struct gw_array_meta *array)
+{
+	const struct gw_original_meta *original = gw_meta_original(meta, array);
+	if (array->dtype == GW_INT8_ROW)
+		return original ? original->columns : array->shape[1] - GW_INT8_ROW_HEAD;
+	return gw_array_meta_row_bytes(array) / gw_dtype_bytes(array->dtype);
 }
 
 const struct gw_array_meta *gw_meta_array(const struct gw_graph_meta *meta, uint32_t part, const char *key)

@@ -15,7 +15,7 @@
 #include "core/numbers/time_unit.h"
 
 #define GW_FORMAT_NAME     "graphwire-1"
-#define GW_FORMAT_MINOR    4  /* the newest minor version that this program knows; version 0.1 wrote 0 */
+#define GW_FORMAT_MINOR    5  /* the newest minor version that this program knows; version 0.1 wrote 0 */
 #define GW_NAME_MAX        64 /* bytes of a type's or a feature's name */
 #define GW_EDGE_FOLDER_MAX (3 * GW_NAME_MAX + 4)
 #define GW_TYPES_MAX       4096 /* node types, and edge types, of a graph */
@@ -69,6 +69,13 @@ struct gw_unit_meta {
 	enum gw_time_unit unit;
 };
 
+/* What the rows of a narrow array were before they were stored so, in all parts. */
+struct gw_original_meta {
+	char *key;
+	gw_dtype dtype;
+	uint64_t columns; /* of an int8_row: how many numbers a row has; else 0 */
+};
+
 struct gw_part_meta {
 	struct gw_array_meta *arrays; /* sorted by key */
 	uint32_t count;
@@ -85,6 +92,8 @@ struct gw_graph_meta {
 	struct gw_part_meta *parts; /* [num_parts] */
 	struct gw_unit_meta *units; /* [num_units], sorted by key */
 	uint32_t num_units;
+	struct gw_original_meta *originals; /* [num_originals], sorted by key */
+	uint32_t num_originals;
 	char *folder; /* folder of the JSON; "" if the JSON is not on disk */
 };
 
@@ -113,6 +122,9 @@ gw_status gw_name_check(const char *what, const char *name);
 #define GW_TIMES_TAIL         ".times"       /* of nodes: the keys of their times, ascending */
 #define GW_TIMES_NODES_TAIL   ".times_nodes" /* of nodes: the row of each of these */
 
+/* "originals": narrow rows and what they were. */
+#define GW_FORMAT_MINOR_ORIGINALS 5
+
 /* Whether a name is one of the arrays that lead from the original ids of nodes to the nodes. */
 bool gw_name_is_node_ids(const char *name);
 
@@ -139,7 +151,7 @@ void gw_meta_destroy(struct gw_graph_meta *meta); /* NULL is allowed */
  * from 0 to count. GW_INVALID names the type. */
 gw_status gw_meta_finish(struct gw_graph_meta *meta);
 
-/* A finished copy without its arrays, units, graph_id and folder. */
+/* A finished copy without its arrays, units, originals, graph_id and folder. */
 gw_status gw_meta_copy(const struct gw_graph_meta *meta, struct gw_graph_meta **out);
 
 /* A parsed key: "node/<ntype>/<name>", "edge/<folder>/<name>" or "edge/<folder>/out/<name>". */
@@ -160,6 +172,17 @@ gw_status gw_meta_set_unit(struct gw_graph_meta *meta, const char *key, enum gw_
 /* The unit of an array of times; GW_UNIT_NONE: plain numbers. */
 enum gw_time_unit gw_meta_unit(const struct gw_graph_meta *meta, const char *key);
 
+/* Records what an array's rows were before they were stored narrow; copies the key. columns: of an int8_row, else 0.
+ * The graph is of minor version GW_FORMAT_MINOR_ORIGINALS. GW_NO_MEMORY. */
+gw_status gw_meta_set_original(struct gw_graph_meta *meta, const char *key, gw_dtype dtype, uint64_t columns);
+
+/* NULL: the array's rows are as they came, or a newer minor version says about them what this program does not know. */
+const struct gw_original_meta *gw_meta_original(const struct gw_graph_meta *meta, const struct gw_array_meta *array);
+
+/* How many numbers a row of an array has: the product of all dimensions but the first; of an int8_row, the numbers that
+ * it was made of, or all that fit if that is not recorded. */
+uint64_t gw_meta_row_numbers(const struct gw_graph_meta *meta, const struct gw_array_meta *array);
+
 /* The lowest minor version in which an array of this key may have so many dimensions; 0 for most arrays. */
 uint32_t gw_meta_minor_of(const struct gw_graph_meta *meta, const char *key, uint32_t ndim);
 
@@ -179,10 +202,10 @@ gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta);
 gw_status gw_meta_check_whole(const struct gw_graph_meta *meta);
 
 /* Computes the graph's id: the digest over formats, types, ranges, each array's key, dtype, shape and digest, and
- * units. File names and the graph's name are not included. */
+ * units and originals. File names and the graph's name are not included. */
 gw_status gw_meta_digest(const struct gw_graph_meta *meta, uint64_t *graph_id);
 
-/* The digest over the book alone: types, ranges and units, without arrays. */
+/* The digest over the book alone: types, ranges, units and originals, without arrays. */
 gw_status gw_meta_book_digest(const struct gw_graph_meta *meta, uint64_t *digest);
 
 /* Whether both describe one array: compares key, dtype, shape and digest. */

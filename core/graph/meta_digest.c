@@ -1,4 +1,4 @@
-/* The graph's id: the digest over its types, ranges, arrays and units, in the order of docs/FORMAT.md. */
+/* The graph's id: the digest over its types, ranges, arrays, units and originals, in the order of docs/FORMAT.md. */
 #include <string.h>
 
 #include "core/graph/meta.h"
@@ -73,6 +73,18 @@ static void feed_units(struct feed *feed, const struct gw_graph_meta *meta)
 	}
 }
 
+/* Likewise. */
+static void feed_originals(struct feed *feed, const struct gw_graph_meta *meta)
+{
+	if (meta->num_originals)
+		feed_number(feed, meta->num_originals);
+	for (uint32_t i = 0; i < meta->num_originals; i++) {
+		feed_text(feed, meta->originals[i].key);
+		feed_text(feed, gw_dtype_name(meta->originals[i].dtype));
+		feed_number(feed, meta->originals[i].columns);
+	}
+}
+
 static gw_status digest_of(const struct gw_graph_meta *meta, uint32_t parts, uint64_t *digest)
 {
 	struct feed feed = {0};
@@ -87,6 +99,7 @@ static gw_status digest_of(const struct gw_graph_meta *meta, uint32_t parts, uin
 	for (uint32_t p = 0; p < parts; p++)
 		feed_arrays(&feed, &meta->parts[p]);
 	feed_units(&feed, meta);
+	feed_originals(&feed, meta);
 	if (feed.status == GW_OK)
 		feed.status = gw_digester_finish(feed.digester, &digests, &count);
 	if (feed.status == GW_OK)

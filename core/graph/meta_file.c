@@ -17,6 +17,7 @@
 #include "core/files/regular.h"
 #include "core/graph/json.h"
 #include "core/graph/meta.h"
+#include "core/graph/records.h"
 #include "core/memory/alloc.h"
 
 /* GW_INVALID: no regular file; GW_LIMIT: too long for a graph's JSON. For both, *foreign is true. If the file may be a
@@ -150,6 +151,8 @@ gw_status gw_meta_check_replaceable(const char *folder, struct gw_owned **owned)
 			       folder);
 	if (status == GW_OK)
 		status = gw_json_owned(folder, path + strlen(folder) + 1, GW_JSON_BYTES_MAX, &files);
+	if (status == GW_OK)
+		status = gw_records_own(files, path + strlen(folder) + 1);
 	if (status == GW_FORMAT)
 		status = gw_context(GW_EXISTS, "%s: which files are the graph's cannot be known; remove it", folder);
 	gw_free(path);

@@ -17,30 +17,22 @@
 #include "core/errors/log.h"
 #include "core/graph/json.h"
 #include "core/graph/meta.h"
+#include "core/graph/meta_json_private.h"
 #include "core/memory/alloc.h"
 
 static const char *const known_keys[] = {
 	"format",    "graph_name", "graph_id", "part_method", "num_parts", "num_nodes", "num_edges",
 	"ntypes",    "etypes",     "node_map", "edge_map",    "order",     "relations", "indptr_columns",
-	"transpose", "reverse",    "minor",    "json_digest", "units",
+	"transpose", "reverse",    "minor",    "json_digest", "units",     "originals",
 };
 
 #define ETYPE_TEXT_MAX (GW_EDGE_FOLDER_MAX + 1)
-
-/* The shared checks report invalid arguments; in a file these are malformed data. */
-static gw_status as_format(gw_status status)
-{
-	return status == GW_INVALID || status == GW_EXISTS || status == GW_LIMIT || status == GW_RANGE ||
-			       status == GW_NOT_FOUND
-		       ? GW_FORMAT
-		       : status;
-}
 
 static gw_status set_name(const char *what, const char *text, char out[GW_NAME_MAX + 1])
 {
 	gw_status status = gw_name_check(what, text);
 	if (status != GW_OK)
-		return as_format(status);
+		return meta_json_as_format(status);
 	snprintf(out, GW_NAME_MAX + 1, "%s", text);
 	return GW_OK;
 }
@@ -98,9 +90,9 @@ static gw_status parse_etype(const struct gw_graph_meta *meta, const char *text,
 	*first = *second = '\0';
 	gw_status status = set_name("edge type", first + 1, out->name);
 	if (status == GW_OK)
-		status = as_format(gw_meta_ntype(meta, copy, &out->src));
+		status = meta_json_as_format(gw_meta_ntype(meta, copy, &out->src));
 	if (status == GW_OK)
-		status = as_format(gw_meta_ntype(meta, second + 1, &out->dst));
+		status = meta_json_as_format(gw_meta_ntype(meta, second + 1, &out->dst));
 	return status == GW_OK ? GW_OK : gw_context(status, "\"etypes\": \"%s\"", text);
 }
 
@@ -219,7 +211,7 @@ static gw_status read_etype_keys(const json_t *root, struct gw_graph_meta *meta)
 				status = gw_meta_etype(meta, json_string_value(value), &meta->etypes[t].reverse);
 			}
 			if (status != GW_OK)
-				return gw_context(as_format(status), "\"%s\"", keys[k]);
+				return gw_context(meta_json_as_format(status), "\"%s\"", keys[k]);
 		}
 	}
 	return GW_OK;
@@ -240,36 +232,10 @@ static gw_status read_transpose(const json_t *root, struct gw_graph_meta *meta)
 			return gw_fail(GW_FORMAT, "\"transpose\": entry %zu is not src:rel:dst", i);
 		gw_status status = gw_meta_etype(meta, name, &t);
 		if (status != GW_OK)
-			return gw_context(as_format(status), "\"transpose\"");
+			return gw_context(meta_json_as_format(status), "\"transpose\"");
 		if (meta->etypes[t].out_column != GW_TYPE_NONE)
 			return gw_fail(GW_FORMAT, "\"transpose\": \"%s\" occurs twice", name);
 		meta->etypes[t].out_column = 0; /* gw_meta_finish sets the number */
-	}
-	return GW_OK;
-}
-
-/* Reads {"node/paper/published": "D", ...}. A newer minor version may have other units. */
-static gw_status read_time_units(const json_t *root, struct gw_graph_meta *meta)
-{
-	json_t *object = json_object_get(root, "units"), *value;
-	const char *key;
-	if (object && (!json_is_object(object) || meta->minor < GW_FORMAT_MINOR_TIMES))
-		return gw_fail(GW_FORMAT, json_is_object(object) ? "\"units\" is a key of minor version 4"
-								 : "\"units\" is not an object");
-	json_object_foreach(object, key, value)
-	{
-		struct gw_array_key parsed;
-		enum gw_time_unit unit = GW_UNIT_NONE;
-		gw_status status = gw_array_key_parse(meta, key, &parsed);
-		if (status == GW_OK && (!json_is_string(value) || !gw_time_unit_parse(json_string_value(value), &unit)))
-			status =
-				gw_fail(GW_FORMAT, "\"%.200s\": a unit is \"D\", \"s\", \"ms\", \"us\" or \"ns\"", key);
-		if (status == GW_OK)
-			status = gw_meta_set_unit(meta, key, unit);
-		else if (status != GW_NO_MEMORY && meta->minor > GW_FORMAT_MINOR)
-			status = GW_OK;
-		if (status != GW_OK)
-			return gw_context(as_format(status), "\"units\"");
 	}
 	return GW_OK;
 }
@@ -288,7 +254,7 @@ static gw_status check_columns(const json_t *root, const struct gw_graph_meta *m
 		uint32_t t;
 		status = gw_meta_ntype(meta, name, &t);
 		if (status != GW_OK)
-			return gw_context(as_format(status), "\"indptr_columns\"");
+			return gw_context(meta_json_as_format(status), "\"indptr_columns\"");
 		if (!json_is_array(list))
 			return gw_fail(GW_FORMAT, "\"indptr_columns\": \"%s\": not a list of edge types", name);
 	}
@@ -330,7 +296,7 @@ static gw_status read_array(const json_t *value, const char *key, bool newer, st
 	if (status == GW_OK)
 		status = gw_json_text(value, "dtype", 32, &dtype);
 	if (status == GW_OK)
-		status = as_format(gw_dtype_parse(dtype, &array->dtype));
+		status = meta_json_as_format(gw_dtype_parse(dtype, &array->dtype));
 	if (status == GW_OK)
 		status = gw_json_hex(value, "digest", &array->digest);
 	if (status == GW_OK)
@@ -412,7 +378,7 @@ static gw_status read_part(const json_t *root, uint32_t part, const json_t *unkn
 		status = read_array(json_object_get(arrays, keys[i]), keys[i], is_newer(meta), &array, &file);
 		if (status == GW_OK) {
 			array.file = (char *)file; /* gw_meta_add_array copies it */
-			status = as_format(gw_meta_add_array(meta, part, &array));
+			status = meta_json_as_format(gw_meta_add_array(meta, part, &array));
 		}
 		if (status != GW_OK)
 			gw_context(status, "\"%s\": \"%.200s\"", part_key, keys[i]);
@@ -499,8 +465,8 @@ static gw_status create_from(const json_t *root, uint64_t minor, bool book, stru
 		return status;
 	if (json_object_size(ntypes) > GW_TYPES_MAX || json_object_size(etypes) > GW_TYPES_MAX)
 		return gw_fail(GW_FORMAT, "\"ntypes\" or \"etypes\": more than %d types", GW_TYPES_MAX);
-	status = as_format(gw_meta_create(name, (uint32_t)parts, (uint32_t)json_object_size(ntypes),
-					  (uint32_t)json_object_size(etypes), out));
+	status = meta_json_as_format(gw_meta_create(name, (uint32_t)parts, (uint32_t)json_object_size(ntypes),
+						    (uint32_t)json_object_size(etypes), out));
 	if (status != GW_OK)
 		return status;
 	(*out)->minor = (uint32_t)minor;
@@ -547,17 +513,19 @@ static gw_status read_root(const json_t *root, const char *text, size_t bytes, b
 	if (status == GW_OK)
 		status = read_transpose(root, *out);
 	if (status == GW_OK)
-		status = as_format(gw_meta_finish(*out));
+		status = meta_json_as_format(gw_meta_finish(*out));
 	if (status == GW_OK)
 		status = check_columns(root, *out);
 	if (status == GW_OK)
-		status = read_time_units(root, *out);
+		status = meta_json_units(root, *out);
+	if (status == GW_OK)
+		status = meta_json_originals(root, *out);
 	if (status == GW_OK && !book)
 		status = read_parts(root, *out);
 	if (status == GW_OK)
 		status = check_totals(root, *out);
 	if (status == GW_OK && !book)
-		status = as_format(gw_meta_check_whole(*out));
+		status = meta_json_as_format(gw_meta_check_whole(*out));
 	if (status == GW_FORMAT && minor > GW_FORMAT_MINOR)
 		gw_context(status, "minor version %" PRIu64 ", newer than this program's, %d", minor, GW_FORMAT_MINOR);
 	return status;

@@ -207,6 +207,26 @@ static void put_units(struct printer *p)
 	put_text(p, "}");
 }
 
+static json_t *print_original(const struct gw_original_meta *original)
+{
+	const char *dtype = gw_dtype_name(original->dtype);
+	return original->columns ? json_pack("{sssI}", "dtype", dtype, "columns", (json_int_t)original->columns)
+				 : json_pack("{ss}", "dtype", dtype);
+}
+
+static void put_originals(struct printer *p)
+{
+	if (p->meta->num_originals == 0)
+		return;
+	put_key(p, " ", "originals", false);
+	put_text(p, "{");
+	for (uint32_t i = 0; i < p->meta->num_originals; i++) {
+		put_key(p, "  ", p->meta->originals[i].key, i == 0);
+		put_value(p, print_original(&p->meta->originals[i]));
+	}
+	put_text(p, "}");
+}
+
 static json_t *array_object(const struct gw_array_meta *array)
 {
 	json_t *shape = json_array();
@@ -254,6 +274,7 @@ static gw_status print_book_and_parts(const struct gw_graph_meta *meta, uint32_t
 	put_ntypes(&p);
 	put_etypes(&p);
 	put_units(&p);
+	put_originals(&p);
 	for (uint32_t part = 0; part < parts; part++)
 		put_part(&p, part);
 	put_text(&p, "\n}\n");

@@ -11,6 +11,7 @@
 #include "core/graph/meta.h"
 #include "core/graph/times.h"
 #include "core/memory/alloc.h"
+#include "core/numbers/convert.h"
 #include "core/numbers/time_key.h"
 
 #define BITS(dtype) (1u << (dtype))
@@ -18,7 +19,6 @@
 #define TIME_DTYPES (BITS(GW_INT32) | BITS(GW_INT64) | BITS(GW_FLOAT32) | BITS(GW_FLOAT64))
 #define ANY_ROWS    UINT64_MAX
 #define ANY_COLUMNS UINT64_MAX
-#define ROW_HEAD    8 /* bytes of scale and offset, before an int8_row's values */
 
 static gw_status bad_key(const char *key, const char *why)
 {
@@ -202,7 +202,7 @@ gw_status gw_meta_check_size(const struct gw_array_meta *array)
 	if (__builtin_mul_overflow(bytes, array->shape[0], &bytes) || bytes > INT64_MAX / 2)
 		return gw_fail(GW_LIMIT, "\"%s\": its shape has more bytes than any memory", array->key);
 	if (array->dtype == GW_INT8_ROW &&
-	    (array->ndim != 2 || array->shape[1] <= ROW_HEAD || array->shape[1] % 4 != 0))
+	    (array->ndim != 2 || array->shape[1] <= GW_INT8_ROW_HEAD || array->shape[1] % 4 != 0))
 		return gw_fail(GW_INVALID,
 			       "\"%s\": an int8_row is {float32 scale, float32 offset, int8[d]}, padded to 4 bytes",
 			       array->key);
@@ -459,6 +459,20 @@ static gw_status schema_check_units(const struct gw_graph_meta *meta)
 	return GW_OK;
 }
 
+static gw_status schema_check_originals(const struct gw_graph_meta *meta)
+{
+	for (uint32_t i = 0; i < meta->num_originals; i++) {
+		const struct gw_original_meta *original = &meta->originals[i];
+		const struct gw_array_meta *array = gw_meta_array(meta, 0, original->key);
+		if (meta->minor <= GW_FORMAT_MINOR && (!array || !gw_meta_original(meta, array)))
+			return gw_fail(GW_INVALID,
+				       "\"originals\": \"%.200s\" is no array of float16, bfloat16 or int8_row whose "
+				       "rows can have been such rows",
+				       original->key);
+	}
+	return GW_OK;
+}
+
 static gw_status schema_check_times(const struct gw_graph_meta *meta, const struct gw_array_key *keys)
 {
 	gw_status status = schema_check_units(meta);
@@ -539,6 +553,8 @@ gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta)
 		status = schema_check_node_ids(meta, t);
 	if (status == GW_OK)
 		status = schema_check_times(meta, keys);
+	if (status == GW_OK)
+		status = schema_check_originals(meta);
 	gw_free(keys);
 	return status;
 }

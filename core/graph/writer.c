@@ -1,7 +1,7 @@
 /* Writes a partitioned graph to disk.
  *
- *   open: staging folder -> begin: shape checked, header written -> append: buffer, digests -> end: .xxh written,
- *   array noted -> commit: required arrays exist, graph_id, JSON printed and read back, staging's rename
+ *   open: staging folder -> begin: shape checked, header written -> append: [conversion], buffer, digests -> end: .xxh
+ * written, array noted -> commit: required arrays exist, graph_id, JSON printed and read back, staging's rename
  *
  * Any failure marks the writer, which can then only abort. A caller that misses one error therefore cannot commit a
  * graph with a missing array. A full disk is GW_NO_SPACE and names the file. Streams of several threads share state
@@ -22,17 +22,33 @@
 #include "core/files/staging.h"
 #include "core/graph/npy.h"
 #include "core/memory/alloc.h"
+#include "core/numbers/convert.h"
 #include "core/numbers/digest.h"
 
 #define BUFFER_BYTES (4u << 20)
+#define NARROW_BYTES (64u << 10) /* converted rows at a time; more for a longer row */
 #define KEY_MAX      (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16)
+#define TEXTS_MAX    4u
+#define ID_DIGITS    16
+
+/* An array that is stored in another type than its rows come in. */
+struct writer_store {
+	struct writer_store *next;
+	struct gw_conversion conversion;
+	char key[KEY_MAX];
+};
 
 struct gw_writer {
+	struct writer_store *stores;
 	struct gw_staging *staging;
 	struct gw_graph_meta *meta; /* a copy of the schema, which collects the arrays */
 	pthread_mutex_t lock;       /* over meta's arrays and staging */
 	atomic_uint open_streams;
 	atomic_bool failed;
+	struct {
+		char *end, *text;
+	} texts[TEXTS_MAX]; /* [num_texts] */
+	uint32_t num_texts;
 };
 
 struct gw_array_stream {
@@ -48,6 +64,9 @@ struct gw_array_stream {
 	gw_status status; /* the first failure */
 	size_t room, used;
 	uint8_t *buffer;
+	const struct gw_conversion *conversion; /* of rows before they are stored, or NULL */
+	uint8_t *narrow;                        /* converted rows */
+	uint64_t narrow_rows;
 };
 
 static gw_status writer_mark(struct gw_writer *writer, gw_status status)
@@ -84,6 +103,14 @@ gw_status gw_writer_open(const char *folder, const struct gw_graph_meta *schema,
 
 static void writer_destroy(struct gw_writer *writer)
 {
+	for (uint32_t i = 0; i < writer->num_texts; i++) {
+		gw_free(writer->texts[i].end);
+		gw_free(writer->texts[i].text);
+	}
+	for (struct writer_store *store = writer->stores, *next; store; store = next) {
+		next = store->next;
+		gw_free(store);
+	}
 	gw_meta_destroy(writer->meta);
 	pthread_mutex_destroy(&writer->lock);
 	gw_free(writer);
@@ -126,6 +153,7 @@ static void stream_free(struct gw_array_stream *stream)
 		close(stream->fd);
 	gw_digester_destroy(stream->digester);
 	gw_free(stream->buffer);
+	gw_free(stream->narrow);
 	gw_free(stream->path);
 	gw_free(stream->file);
 	gw_free(stream);
@@ -142,8 +170,20 @@ static gw_status make_folder(struct gw_writer *writer, uint32_t part, const char
 	return status;
 }
 
+/* Where the rows are converted, if they are. */
+static gw_status stream_make_narrow(struct gw_array_stream *stream, const struct writer_store *store)
+{
+	if (!store)
+		return GW_OK;
+	uint64_t rows = NARROW_BYTES / store->conversion.to_bytes;
+	stream->conversion = &store->conversion;
+	stream->narrow_rows = rows ? rows : 1;
+	stream->narrow = gw_malloc(stream->narrow_rows * store->conversion.to_bytes);
+	return stream->narrow ? GW_OK : GW_NO_MEMORY;
+}
+
 static gw_status stream_make(struct gw_writer *writer, uint32_t part, const struct gw_array_meta *array,
-			     struct gw_array_stream **out)
+			     const struct writer_store *store, struct gw_array_stream **out)
 {
 	struct gw_array_stream *stream = gw_calloc(1, sizeof(*stream));
 	if (!stream)
@@ -163,7 +203,8 @@ static gw_status stream_make(struct gw_writer *writer, uint32_t part, const stru
 	if (!stream->file || !stream->path || !stream->buffer)
 		return GW_NO_MEMORY;
 	stream->array.file = stream->file;
-	return gw_digester_create(&stream->digester);
+	gw_status status = stream_make_narrow(stream, store);
+	return status == GW_OK ? gw_digester_create(&stream->digester) : status;
 }
 
 static gw_status stream_start(struct gw_array_stream *stream)
@@ -181,6 +222,30 @@ static gw_status stream_start(struct gw_array_stream *stream)
 	return write_all(stream->fd, stream->path, header, sizeof(header));
 }
 
+static const struct writer_store *writer_find_store(const struct gw_writer *writer, const char *key)
+{
+	const struct writer_store *store = writer->stores;
+	while (store && strcmp(store->key, key) != 0)
+		store = store->next;
+	return store;
+}
+
+/* The form in which the array is stored. */
+static gw_status array_as_stored(struct gw_array_meta *array, const struct writer_store *store)
+{
+	if (!store)
+		return GW_OK;
+	const struct gw_conversion *conversion = &store->conversion;
+	if (array->dtype != conversion->from || gw_array_meta_row_bytes(array) != conversion->from_bytes)
+		return gw_fail(GW_INVALID, "\"%s\": its rows are of another form than was said", array->key);
+	array->dtype = conversion->to;
+	if (conversion->to == GW_INT8_ROW) {
+		array->ndim = 2;
+		array->shape[1] = conversion->to_bytes;
+	}
+	return GW_OK;
+}
+
 gw_status gw_writer_begin(struct gw_writer *writer, uint32_t part, const char *key, gw_dtype dtype, uint32_t ndim,
 			  const uint64_t *shape, struct gw_array_stream **out)
 {
@@ -189,15 +254,18 @@ gw_status gw_writer_begin(struct gw_writer *writer, uint32_t part, const char *k
 	*out = NULL;
 	for (uint32_t i = 0; i < ndim && i < GW_DIMS_MAX; i++)
 		array.shape[i] = shape[i];
+	const struct writer_store *store = writer_find_store(writer, key);
+	gw_status status = array_as_stored(&array, store);
 	pthread_mutex_lock(&writer->lock);
 	gw_writer_set_minor(writer, gw_meta_minor_of(writer->meta, key, ndim));
-	gw_status status = gw_meta_check_array(writer->meta, part, &array);
+	if (status == GW_OK)
+		status = gw_meta_check_array(writer->meta, part, &array);
 	pthread_mutex_unlock(&writer->lock);
 	if (status != GW_OK)
 		return writer_mark(writer, gw_context(status, "part %u", part));
 	status = make_folder(writer, part, key);
 	if (status == GW_OK)
-		status = stream_make(writer, part, &array, &stream);
+		status = stream_make(writer, part, &array, store, &stream);
 	if (status == GW_OK)
 		status = stream_start(stream);
 	if (status != GW_OK) {
@@ -235,13 +303,63 @@ static gw_status writer_append(struct gw_array_stream *stream, const void *data,
 	return GW_OK;
 }
 
+/* An int8_row holds finite numbers only. */
+static gw_status writer_check_rows(const struct gw_array_stream *stream, const void *rows, uint64_t count)
+{
+	const struct gw_conversion *conversion = stream->conversion;
+	uint64_t numbers = count * conversion->numbers, at = numbers;
+	if (conversion->to == GW_INT8_ROW)
+		at = gw_convert_first_fault(conversion->from, rows, numbers);
+	if (at == numbers)
+		return GW_OK;
+	return gw_fail(GW_RANGE, "part %u: %s: row %" PRIu64 ", column %" PRIu64 " is %g: " GW_INT8_ROW_RULE,
+		       stream->part, stream->key, stream->bytes_got / conversion->to_bytes + at / conversion->numbers,
+		       at % conversion->numbers, gw_convert_number(conversion->from, rows, at));
+}
+
+static gw_status writer_append_rows(struct gw_array_stream *stream, const uint8_t *rows, size_t bytes)
+{
+	const struct gw_conversion *conversion = stream->conversion;
+	uint64_t left = bytes / conversion->from_bytes;
+	if (left * conversion->from_bytes != bytes)
+		return gw_fail(GW_INVALID, "part %u: %s: a piece of its rows is not whole rows", stream->part,
+			       stream->key);
+	gw_status status = GW_OK;
+	while (left > 0 && status == GW_OK) {
+		uint64_t count = left < stream->narrow_rows ? left : stream->narrow_rows;
+		status = writer_check_rows(stream, rows, count);
+		if (status != GW_OK)
+			break;
+		gw_convert_rows(conversion, rows, stream->narrow, count);
+		status = writer_append(stream, stream->narrow, count * conversion->to_bytes);
+		rows += count * conversion->from_bytes;
+		left -= count;
+	}
+	return status;
+}
+
 gw_status gw_writer_append(struct gw_array_stream *stream, const void *data, size_t bytes)
 {
 	if (bytes == 0)
 		return GW_OK;
 	if (stream->status == GW_OK)
-		stream->status = writer_mark(stream->writer, writer_append(stream, data, bytes));
+		stream->status =
+			writer_mark(stream->writer, (stream->conversion ? writer_append_rows(stream, data, bytes)
+									: writer_append(stream, data, bytes)));
 	return stream->status;
+}
+
+/* "x.npy" -> "x.xxh", in place. */
+static char *digests_name(char *path)
+{
+	if (path)
+		memcpy(path + strlen(path) - 4, ".xxh", sizeof(".xxh"));
+	return path;
+}
+
+uint64_t gw_writer_bytes(const struct gw_array_stream *stream)
+{
+	return stream->bytes_wanted;
 }
 
 static gw_status write_digests(struct gw_array_stream *stream)
@@ -253,10 +371,9 @@ static gw_status write_digests(struct gw_array_stream *stream)
 		return status;
 	size_t bytes = (size_t)count * sizeof(*digests);
 	stream->array.digest = gw_digest(digests, bytes);
-	char *path = gw_strdup(stream->path);
+	char *path = digests_name(gw_strdup(stream->path));
 	if (!path)
 		return GW_NO_MEMORY;
-	memcpy(path + strlen(path) - 4, ".xxh", sizeof(".xxh"));
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
 		status = gw_fail_errno(GW_IO, errno, "%s: cannot create", path);
@@ -312,11 +429,138 @@ gw_status gw_writer_array(struct gw_writer *writer, uint32_t part, const char *k
 	gw_status status = gw_writer_begin(writer, part, key, dtype, ndim, shape, &stream);
 	if (status != GW_OK || !stream)
 		return status;
-	status = gw_writer_append(stream, data, (size_t)stream->bytes_wanted);
+	uint64_t bytes = stream->bytes_wanted;
+	if (stream->conversion)
+		bytes = shape[0] * stream->conversion->from_bytes;
+	status = gw_writer_append(stream, data, (size_t)bytes);
 	if (status == GW_OK)
 		return gw_writer_end(stream);
 	gw_writer_drop(stream);
 	return status;
+}
+
+/* Whether the file of an array has the bytes that a stream writes for it. */
+static bool is_as_written(const struct gw_npy_file *file, const struct gw_array_meta *array)
+{
+	uint8_t header[GW_NPY_HEADER_BYTES];
+	return gw_npy_format(array->dtype, array->ndim, array->shape, header) == GW_OK &&
+	       file->mapping_bytes == sizeof(header) + file->npy.data_bytes &&
+	       memcmp(file->mapping, header, sizeof(header)) == 0;
+}
+
+/* Whether the file has exactly these bytes. */
+static bool file_has(const char *path, const void *bytes, size_t count)
+{
+	uint8_t *found = gw_malloc(count + 1);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	size_t got = 0;
+	ssize_t done = found && fd >= 0 ? 1 : -1;
+	while (done > 0 && got <= count) {
+		done = read(fd, found + got, count + 1 - got);
+		got += done > 0 ? (size_t)done : 0;
+	}
+	bool same = done == 0 && got == count && memcmp(found, bytes, count) == 0;
+	if (fd >= 0)
+		close(fd);
+	gw_free(found);
+	return same;
+}
+
+/* Links both files of an array, `from`.npy and .xxh. *linked: false if that is not possible, and neither exists. */
+static gw_status link_files(const char *from, const char *to, const uint64_t *digests, size_t bytes, bool *linked)
+{
+	char *from_digests = digests_name(gw_strdup(from)), *to_digests = digests_name(gw_strdup(to));
+	gw_status status = from_digests && to_digests ? GW_OK : GW_NO_MEMORY;
+	*linked = status == GW_OK && file_has(from_digests, digests, bytes) &&
+		  linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW) == 0;
+	if (*linked && linkat(AT_FDCWD, from_digests, AT_FDCWD, to_digests, AT_SYMLINK_FOLLOW) != 0) {
+		*linked = false;
+		if (unlink(to) != 0)
+			status = gw_fail_errno(GW_IO, errno, "%s: cannot remove", to);
+	}
+	gw_free(from_digests);
+	gw_free(to_digests);
+	return status;
+}
+
+/* Adds the array by links to its files. */
+static gw_status take_links(struct gw_writer *writer, uint32_t part, const struct gw_array_meta *array,
+			    const char *path, const uint64_t *digests, size_t bytes, bool *linked)
+{
+	struct gw_array_meta made = *array;
+	pthread_mutex_lock(&writer->lock);
+	gw_writer_set_minor(writer, gw_meta_minor_of(writer->meta, array->key, array->ndim));
+	gw_status status = gw_meta_check_array(writer->meta, part, &made);
+	pthread_mutex_unlock(&writer->lock);
+	if (status == GW_OK)
+		status = make_folder(writer, part, array->key);
+	made.file = gw_format("part%u/%s.npy", part, array->key);
+	char *to = gw_format("%s/part%u/%s.npy", gw_staging_path(writer->staging), part, array->key);
+	if (status == GW_OK)
+		status = made.file && to ? link_files(path, to, digests, bytes, linked) : GW_NO_MEMORY;
+	if (status == GW_OK && *linked) {
+		pthread_mutex_lock(&writer->lock);
+		status = gw_meta_add_array(writer->meta, part, &made);
+		pthread_mutex_unlock(&writer->lock);
+	}
+	gw_free(made.file);
+	gw_free(to);
+	return status;
+}
+
+static gw_status writer_take_file(struct gw_writer *writer, uint32_t part, const struct gw_array_meta *array,
+				  const char *path, const struct gw_npy_file *file)
+{
+	struct gw_digester *digester;
+	const uint64_t *digests;
+	uint64_t count;
+	bool linked = false;
+	gw_status status = gw_digester_create(&digester);
+	if (status != GW_OK)
+		return status;
+	status = gw_digester_add(digester, file->data, file->npy.data_bytes);
+	if (status == GW_OK)
+		status = gw_digester_finish(digester, &digests, &count);
+	if (status == GW_OK && gw_digest(digests, count * sizeof(*digests)) != array->digest)
+		status = gw_fail(GW_DIGEST, "%s: another digest than in the graph's JSON: damaged", path);
+	if (status == GW_OK && is_as_written(file, array))
+		status = take_links(writer, part, array, path, digests, count * sizeof(*digests), &linked);
+	gw_digester_destroy(digester);
+	return status != GW_OK || linked
+		       ? status
+		       : gw_writer_array(writer, part, array->key, array->dtype, array->ndim, array->shape, file->data);
+}
+
+gw_status gw_writer_take(struct gw_writer *writer, uint32_t part, const char *key, const struct gw_graph_meta *from)
+{
+	const struct gw_array_meta *array = gw_meta_array(from, part, key);
+	struct gw_npy_file file = {0};
+	if (!array)
+		return writer_mark(writer, gw_fail(GW_NOT_FOUND, "part %u: %s: not in %s", part, key, from->folder));
+	char *path = gw_format("%s/%s", from->folder, array->file);
+	gw_status status = path ? gw_npy_open(path, &file) : GW_NO_MEMORY;
+	if (status == GW_OK && file.npy.data_bytes != gw_array_meta_bytes(array))
+		status = gw_fail(GW_FORMAT, "%s: another shape than in the graph's JSON: damaged", path);
+	if (status == GW_OK)
+		status = writer_take_file(writer, part, array, path, &file);
+	gw_npy_close(&file);
+	gw_free(path);
+	return writer_mark(writer, status);
+}
+
+gw_status gw_writer_text(struct gw_writer *writer, const char *end, const char *text)
+{
+	if (writer->num_texts == TEXTS_MAX)
+		return writer_mark(writer, gw_fail(GW_LIMIT, "more than %u texts in the graph's folder", TEXTS_MAX));
+	char *kept_end = gw_strdup(end), *kept = gw_strdup(text);
+	if (!kept_end || !kept) {
+		gw_free(kept_end);
+		gw_free(kept);
+		return writer_mark(writer, GW_NO_MEMORY);
+	}
+	writer->texts[writer->num_texts].end = kept_end;
+	writer->texts[writer->num_texts++].text = kept;
+	return GW_OK;
 }
 
 const struct gw_graph_meta *gw_writer_meta(const struct gw_writer *writer)
@@ -348,6 +592,33 @@ gw_status gw_writer_set_unit(struct gw_writer *writer, const char *key, enum gw_
 	return gw_meta_set_unit(writer->meta, key, unit);
 }
 
+static gw_status writer_write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return gw_fail_errno(GW_IO, errno, "%s: cannot create", path);
+	return close_checked(fd, path, write_all(fd, path, text, strlen(text)));
+}
+
+gw_status gw_writer_set_original(struct gw_writer *writer, const char *key, gw_dtype original, uint64_t columns)
+{
+	gw_writer_set_minor(writer, GW_FORMAT_MINOR_ORIGINALS);
+	return gw_meta_set_original(writer->meta, key, original, columns);
+}
+
+gw_status gw_writer_store(struct gw_writer *writer, const char *key, gw_dtype original, uint64_t numbers,
+			  gw_dtype dtype)
+{
+	struct writer_store *store = gw_calloc(1, sizeof(*store));
+	if (!store)
+		return GW_NO_MEMORY;
+	snprintf(store->key, sizeof(store->key), "%s", key);
+	store->conversion = gw_conversion_of(original, dtype, numbers);
+	store->next = writer->stores;
+	writer->stores = store;
+	return gw_writer_set_original(writer, key, original, dtype == GW_INT8_ROW ? numbers : 0);
+}
+
 /* Reads it back, so that a committed graph can be opened. */
 static gw_status write_json(struct gw_writer *writer)
 {
@@ -359,18 +630,28 @@ static gw_status write_json(struct gw_writer *writer)
 	path = gw_format("%s/%s.json", gw_staging_path(writer->staging), writer->meta->graph_name);
 	status = path ? gw_meta_parse(text, strlen(text), path, &again) : GW_NO_MEMORY;
 	gw_meta_destroy(again);
-	int fd = -1;
-	if (status == GW_OK) {
-		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd < 0)
-			status = gw_fail_errno(GW_IO, errno, "%s: cannot create", path);
-	}
-	if (fd >= 0) {
-		status = write_all(fd, path, text, strlen(text));
-		status = close_checked(fd, path, status);
-	}
+	if (status == GW_OK)
+		status = writer_write_file(path, text);
 	gw_free(path);
 	gw_free(text);
+	return status;
+}
+
+static gw_status write_texts(struct gw_writer *writer)
+{
+	static const char zeros[ID_DIGITS + 1] = "0000000000000000";
+	char id[ID_DIGITS + 1];
+	gw_status status = GW_OK;
+	snprintf(id, sizeof(id), "%016" PRIx64, writer->meta->graph_id);
+	for (uint32_t i = 0; i < writer->num_texts && status == GW_OK; i++) {
+		char *at = strstr(writer->texts[i].text, zeros);
+		if (at)
+			memcpy(at, id, ID_DIGITS);
+		char *path = gw_format("%s/%s%s", gw_staging_path(writer->staging), writer->meta->graph_name,
+				       writer->texts[i].end);
+		status = path ? writer_write_file(path, writer->texts[i].text) : GW_NO_MEMORY;
+		gw_free(path);
+	}
 	return status;
 }
 
@@ -391,6 +672,8 @@ gw_status gw_writer_commit(struct gw_writer *writer, uint64_t *graph_id)
 		status = gw_meta_digest(writer->meta, &writer->meta->graph_id);
 	if (status == GW_OK)
 		status = write_json(writer);
+	if (status == GW_OK)
+		status = write_texts(writer);
 	if (status != GW_OK) {
 		gw_writer_abort(writer);
 		return status;

@@ -1,6 +1,7 @@
 /* Writes a partitioned graph: arrays one by one in any order of parts, then the JSON, then one rename.
  *
- *   gw_writer_open -> gw_writer_array (or _begin, _append ..., _end) for each array -> gw_writer_commit
+ *   gw_writer_open -> [gw_writer_store for rows that are stored narrow] -> gw_writer_array (or _begin, _append ...,
+ * _end) for each array -> gw_writer_commit
  *
  * The writer computes the digests and pads the .npy headers. It checks each array's shape against the schema: the rows
  * of a node feature are the nodes that the part owns, and so on. Nothing appears under the final name before the
@@ -30,6 +31,8 @@ struct gw_array_stream;
 gw_status gw_writer_begin(struct gw_writer *writer, uint32_t part, const char *key, gw_dtype dtype, uint32_t ndim,
 			  const uint64_t *shape, struct gw_array_stream **out);
 gw_status gw_writer_append(struct gw_array_stream *stream, const void *data, size_t bytes);
+/* The bytes of the array as it is stored. */
+uint64_t gw_writer_bytes(const struct gw_array_stream *stream);
 /* Frees the stream in any case. GW_INVALID: more or fewer bytes arrived than the shape requires. */
 gw_status gw_writer_end(struct gw_array_stream *stream);
 /* Frees a stream whose caller failed before its end. The writer can then only be aborted. The error text stays. */
@@ -68,6 +71,15 @@ gw_status gw_writer_edge_origins(struct gw_writer *writer, uint32_t part, const 
 gw_status gw_writer_strings(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *offsets,
 			    uint64_t count, const char *bytes);
 
+/* Takes an array of another graph on disk, whose bytes are as this writer would write them: by a hard link if the file
+ * system allows it, else by a copy. Both graphs then share the file, which no program of Graphwire changes.
+ * GW_NOT_FOUND: the graph has no such array; GW_DIGEST or GW_FORMAT: the file is damaged. */
+gw_status gw_writer_take(struct gw_writer *writer, uint32_t part, const char *key, const struct gw_graph_meta *from);
+
+/* Adds a text file, <graph_name><end>, which appears with the graph. The commit puts the graph's id in place of the
+ * first sixteen zeros. Copies both. GW_LIMIT, GW_NO_MEMORY. */
+gw_status gw_writer_text(struct gw_writer *writer, const char *end, const char *text);
+
 /* The schema, with the arrays written so far. No stream may be open. */
 const struct gw_graph_meta *gw_writer_meta(const struct gw_writer *writer);
 
@@ -81,6 +93,17 @@ void gw_writer_set_minor(struct gw_writer *writer, uint32_t minor);
 /* Sets the unit of an array of times, in all parts, and raises the minor version. GW_UNIT_NONE changes nothing.
  * GW_NO_MEMORY. */
 gw_status gw_writer_set_unit(struct gw_writer *writer, const char *key, enum gw_time_unit unit);
+
+/* Records what the rows of a narrow array were, in all parts, and raises the minor version. columns: of an int8_row,
+ * else 0. GW_NO_MEMORY. */
+gw_status gw_writer_set_original(struct gw_writer *writer, const char *key, gw_dtype original, uint64_t columns);
+
+/* Stores the array of this key as `dtype`: callers write rows of `numbers` numbers of the original type, and the writer
+ * converts them. Pieces of the array must be whole rows. Call it before the array begins in any part. The conversion
+ * must be possible (core/numbers/convert.h). GW_RANGE of the pieces names a row that an int8_row cannot hold.
+ * GW_NO_MEMORY. */
+gw_status gw_writer_store(struct gw_writer *writer, const char *key, gw_dtype original, uint64_t numbers,
+			  gw_dtype dtype);
 
 /* Checks that all required arrays exist, computes graph_id, writes the JSON, fsyncs and renames. Frees the writer in
  * any case; graph_id may be NULL. */

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "core/numbers/dtype.h"
+#include "core/numbers/half.h"
 #include "core/numbers/rng.h"
-#include "core/rows/half.h"
 
 #define INITIAL_LN2   0x1.62e42fefa39efp-1
 #define INITIAL_TAU   0x1.921fb54442d18p+2 /* 2 pi */

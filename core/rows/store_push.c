@@ -12,7 +12,7 @@
 
 #include "core/memory/alloc.h"
 #include "core/numbers/dtype.h"
-#include "core/rows/half.h"
+#include "core/numbers/half.h"
 #include "core/rows/store.h"
 #include "core/rows/store_private.h"
 

@@ -172,7 +172,17 @@ struct gw_tensor {
 	enum gw_placement placement;
 	const char *
 		unit; /* times since 1970, in "D", "s", "ms", "us" or "ns", as NumPy names units; NULL: plain numbers */
+	gw_dtype original; /* the type of the rows before they were stored narrow ("partition --store"); else dtype */
+	uint64_t numbers; /* of a row: the product of shape[1:]; an int8_row's scale, offset and padding do not count */
 };
+
+/* Rows can be fetched in another type than they are stored in: float32, float16, bfloat16, float64 and int8_row as
+ * GW_FLOAT32, GW_FLOAT16, GW_BFLOAT16 or GW_FLOAT64; and uint32 as GW_INT64. Rounding is to nearest, ties to even,
+ * once; numbers that are too large become infinite; NaN stays NaN. The bits are the same on every machine and over
+ * every transport, and fewer bytes travel than arrive. int8_row: number i is scale * int8[i] + offset, in float32.
+ *
+ * Returns the bytes of a row in this type; 0: rows cannot be fetched in it. convert 0: as they are stored. */
+GW_API uint64_t gw_converted_bytes(const struct gw_tensor *tensor, gw_dtype convert);
 
 /* Finds the feature `name` of a type. GW_NOT_FOUND lists the existing features; GW_RANGE: the type does not exist.
  * Servers may serve a feature as rows that change (serve --mutable). The call then opens a kept tensor (tensors.h)
@@ -215,6 +225,13 @@ GW_API gw_status gw_gather(struct gw_client *client, const struct gw_tensor *ten
  * GW_LIMIT. */
 GW_API gw_status gw_gather_start(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids,
 				 uint64_t n, void *out, struct gw_ticket **ticket);
+
+/* The same with rows in another type (gw_converted_bytes): n rows of that many bytes, contiguous. convert 0: gw_gather.
+ * GW_UNSUPPORTED: rows cannot be fetched in this type. */
+GW_API gw_status gw_gather_as(struct gw_client *client, const struct gw_tensor *tensor, gw_dtype convert,
+			      const int64_t *ids, uint64_t n, void *out);
+GW_API gw_status gw_gather_as_start(struct gw_client *client, const struct gw_tensor *tensor, gw_dtype convert,
+				    const int64_t *ids, uint64_t n, void *out, struct gw_ticket **ticket);
 
 /* Strings: string i is bytes[offsets[i]] up to bytes[offsets[i + 1]], without a terminator. The bytes are the input's,
  * so they are UTF-8 only if the input was. */
@@ -291,6 +308,7 @@ enum gw_fetch_at {
 struct gw_fetch {
 	const struct gw_tensor *tensor;
 	enum gw_fetch_at at;
+	gw_dtype convert; /* the type of the fetched rows (gw_converted_bytes); 0: as they are stored */
 };
 
 #define GW_ALL_NEIGHBOURS (-1)
@@ -323,7 +341,7 @@ struct gw_sample_spec {
 	uint32_t edge_type_count;       /* length of edges; 0: one */
 	struct gw_held_out *held_out;   /* edges that no batch samples (edges.h); NULL: none */
 	bool sampled_edges;             /* gw_minibatch.sampled */
-	bool wide_rows;                 /* fetched rows of uint32 are returned as int64 */
+	bool wide_rows; /* fetched rows of uint32 are returned as int64, without a `convert` of their own */
 	/* Every seed is a group of its own: the trees of different seeds share no node, and equal seeds get independent
 	 * draws. If the seeds are edges, every end and every negative is a seed. A spec whose rules have a time is
 	 * always disjoint, and at every hop the time of the group's seed holds. */
@@ -366,9 +384,13 @@ struct gw_minibatch {
 };
 
 /* Samples one mini-batch from n seeds, 0 to 2^24. Equal seeds share a row, unless the batch is disjoint. The same seed,
- * stream, seeds and spec give the same bytes over every transport, from any number of threads. Errors: GW_RANGE names a
- * seed that is no node GW_INVALID                names the fault in the spec GW_LIMIT                  more seeds or
- * nodes than a mini-batch may have GW_DEADLINE, GW_PEER_LOST and others, when a server cannot answer */
+ * stream, seeds and spec give the same bytes over every transport, from any number of threads. While the client has a
+ * loader, calls of at most 64 seeds, and gathers of at most 1,024 rows, have connections of their own. They do not wait
+ * for the loader's mini-batches. Errors:
+ *   GW_RANGE                names a seed that is no node
+ *   GW_INVALID              names the fault in the spec
+ *   GW_LIMIT                more seeds or nodes than a mini-batch may have
+ *   GW_DEADLINE, GW_PEER_LOST and others, when a server cannot answer */
 GW_API gw_status gw_sample(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed, uint64_t stream,
 			   const int64_t *seeds, uint64_t n, struct gw_minibatch **out);
 

@@ -13,7 +13,7 @@ struct gw_client;
 
 /* Sums since the client was opened. */
 struct gw_client_stats {
-	char id[33];           /* 32 hexadecimal digits that servers show for this client (graphwire top) */
+	char id[31];           /* 30 hexadecimal digits that servers show for this client (graphwire top) */
 	uint64_t batches;      /* mini-batches that gw_loader_next returned */
 	double batch_wait_s;   /* seconds that callers of gw_loader_next waited for them */
 	uint64_t copied_bytes; /* bytes of rows that this process copied from parts in its memory: mapped or its own */

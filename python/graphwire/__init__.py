@@ -36,7 +36,8 @@ from graphwire._graph.held_out import HeldOut
 from graphwire._graph.save import save
 from graphwire._graph.tensor import Tensor
 from graphwire._train.batch import Batch, Block, Edges
-from graphwire._train.loader import EdgeLoader, NodeLoader, Sampler, sample
+from graphwire._train.loader import EdgeLoader, NodeLoader
+from graphwire._train.single import Sampler, sample
 
 if TYPE_CHECKING:
     from graphwire import batch, chunks, datasets, fetch, graph, ids, loader, nn, optim, partition, pyg  # noqa: F401

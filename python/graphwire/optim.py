@@ -31,14 +31,23 @@ from graphwire._graph.graph import Graph
 from graphwire._graph.tensor import Initial, Tensor, check_optimizer, shared
 
 
+def _trained(dtype: Any) -> Any:
+    """Raises ValueError for a type whose rows are not trained."""
+    _arrays.dtype_code(dtype, ("float32", "bfloat16", "float16"))
+    return dtype
+
+
 @keywords
 class Embedding:
-    """A table of rows, [rows, width] float32, stored in a tensor of the graph.
+    """A table of rows, [rows, width], stored in a tensor of the graph.
 
     width: the number of columns.
     rows: the number of rows; None: one for each node of ntype, or for each edge of etype.
     initial: as in Graph.create_tensor; None: uniform in ±1/sqrt(width).
     seed, kept: as in Graph.create_tensor.
+    dtype: the type in which rows are stored: "float32", or "bfloat16" or "float16", which halve the bytes of a read and
+        of the servers' memory. Rows are read as float32 in any case, and their gradients and the optimizer's state are
+        float32. A step rounds the new row to the type, so that steps that are much smaller than the numbers are lost.
 
     Every rank of a job may make the table: the first one creates the tensor. Ranks without a common job name are
     refused, as by Graph.create_tensor. A table is not a parameter of a module, so a module's state_dict does not hold
@@ -50,14 +59,15 @@ class Embedding:
     """
 
     def __init__(self, graph: Graph, name: str, width: int, *, rows: int | None = None, ntype: str | None = None,
-                 etype: Etype | None = None, initial: Initial | None = None, seed: int = 0, kept: bool = False):
+                 etype: Etype | None = None, initial: Initial | None = None, seed: int = 0, kept: bool = False,
+                 dtype: Any = "float32"):
         if (rows is None) == (ntype is None and etype is None):
             raise ValueError("an embedding needs a number of rows, or an ntype or etype that gives it, and not both")
         width = checks.integer("width", width, 1)
         rows = None if rows is None else checks.integer("rows", rows, 1, 2**63 - 1)
         bound = width**-0.5
         self.tensor: Tensor = graph.create_tensor(
-            name, (rows or 0, width), ntype=ntype, etype=etype, seed=seed, kept=kept,
+            name, (rows or 0, width), _trained(dtype), ntype=ntype, etype=etype, seed=seed, kept=kept,
             initial=("uniform", -bound, bound) if initial is None else initial)
         self.pending: list[tuple[torch.Tensor, torch.Tensor]] = []  # (ids, rows) read since the last step()
 
@@ -71,7 +81,7 @@ class Embedding:
         """
         alone = checks.as_integer(ids) is not None  # ids_array refuses a single uint8 or int8
         ids = torch.from_numpy(_arrays.own_ids(ids, self.tensor.rows_of))  # the caller may change its array meanwhile
-        rows = torch.as_tensor(self.tensor[ids])
+        rows = torch.as_tensor(self.tensor._read(ids, "float32"))
         if device is not None:
             rows = rows.to(device)
         if torch.is_grad_enabled():
@@ -81,8 +91,8 @@ class Embedding:
 
     @property
     def weight(self) -> torch.Tensor:
-        """All rows, [rows, width], read from the servers."""
-        return torch.as_tensor(self.tensor[:])
+        """All rows, [rows, width] float32, read from the servers."""
+        return torch.as_tensor(self.tensor._read(range(len(self.tensor)), "float32"))
 
     def __len__(self) -> int:
         return len(self.tensor)

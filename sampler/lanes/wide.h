@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/numbers/vectors.h"
+
 #define GW_WIDE_LANES 16
 #define GW_WIDE_PICKS 32 /* the largest fanout of the wide path */
 
@@ -31,24 +33,11 @@ struct gw_network {
 
 void gw_network_make(struct gw_network *network, uint32_t n); /* n <= GW_WIDE_PICKS */
 
-/* The vector instructions that draw. OFF: none; gw_pick() handles every list. FOUR: four lanes, which every supported
- * processor has (SSE4.1, NEON). AUTO: the widest of this processor, unless GRAPHWIRE_VECTORS=off, four, avx2 or avx512
- * in the environment names another. An unknown name, or one that this processor lacks, is ignored. */
-enum gw_vectors { GW_VECTORS_AUTO, GW_VECTORS_OFF, GW_VECTORS_FOUR, GW_VECTORS_AVX2, GW_VECTORS_AVX512 };
-#define GW_VECTORS_COUNT 5
-
-/* For tests and benchmarks. Returns false and changes nothing if the processor lacks the vectors. Any thread may call
- * it at any time: the picks stay the same. */
-bool gw_vectors_set(enum gw_vectors vectors);
-enum gw_vectors gw_vectors_used(void); /* never AUTO */
-
 /* Draws fanout (1 to GW_WIDE_PICKS) picks in each lane; the network sorts fanout values. Returns a bit for each lane
  * that gw_pick() must draw instead. */
 typedef uint32_t (*gw_wide_draw)(struct gw_wide *wide, uint64_t key, uint32_t fanout, bool replace,
 				 const struct gw_network *network);
-gw_wide_draw gw_wide_function(void); /* NULL: gw_pick() handles every list */
-
-const char *gw_vectors_name(enum gw_vectors vectors); /* "off" and so on */
+gw_wide_draw gw_wide_function(void); /* of the vectors in use; NULL: gw_pick() handles every list */
 
 uint32_t gw_wide_four(struct gw_wide *wide, uint64_t key, uint32_t fanout, bool replace,
 		      const struct gw_network *network);

@@ -54,8 +54,8 @@ def fetched(monkeypatch):
     """The numbers of rows of x in each read, in the order of the reads."""
     counts, original = [], _arrays.gather_all
 
-    def counted(client, asked, torch):
-        rows = original(client, asked, torch)
+    def counted(client, asked, *more):
+        rows = original(client, asked, *more)
         counts.extend(len(some) for some in rows if some.ndim == 2 and some.shape[1] == WIDTH)
         return rows
 

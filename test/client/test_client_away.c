@@ -17,13 +17,15 @@
 
 /* --- Messages. --- */
 
-static atomic_uint said_away, said_back, said_else, said_refused;
+static atomic_uint said_away, said_back, said_else, said_refused, said_moved;
 
 static void hear(void *context, enum gw_log_level level, const char *line)
 {
 	(void)context;
 	if (strstr(line, "no key to prove") && strstr(line, "trying again"))
 		atomic_fetch_add(&said_refused, 1);
+	if (strstr(line, "has a successor; trying again in 0 ms"))
+		atomic_fetch_add(&said_moved, 1);
 	if (level > GW_LOG_WARN)
 		return;
 	if (strstr(line, "waiting for it"))
@@ -56,6 +58,7 @@ static void forget_log(void)
 	atomic_store(&said_back, 0);
 	atomic_store(&said_else, 0);
 	atomic_store(&said_refused, 0);
+	atomic_store(&said_moved, 0);
 }
 
 /* --- Silent. --- */
@@ -364,6 +367,40 @@ static void own_shortages_are_reported_soon(void **state)
 	setup_end(&setup);
 }
 
+/* A server hands over, and goes on at its sockets as a successor does. Each time the client connects again at once, and
+ * no line of the log warns. */
+static void a_successor_is_no_loss(void **state)
+{
+	(void)state;
+	for (int mapped = 0; mapped < 2; mapped++) {
+		struct setup setup;
+		cluster_offer(mapped ? "shm" : NULL);
+		setup_begin(&setup, 55, 1, NULL);
+		cluster_offer(NULL);
+		struct gw_client_options options = patient(&setup.cluster);
+		options.transport = mapped ? "shm" : "tcp";
+		struct gw_client *client = open_client(&options);
+		gw_log_set_level(GW_LOG_INFO);
+		expect_gather(client, GW_OK, "");
+		for (uint32_t i = 0; i < 5; i++) {
+			forget_log();
+			assert_int_equal(gw_server_freeze(setup.cluster.servers[0], 10000), GW_OK);
+			assert_int_equal(gw_server_thaw(setup.cluster.servers[0]), GW_OK);
+			/* The loss of mapped memory is noticed without a read of it. Only an answer ends the pause that
+			 * follows a loss, and mapped memory needs none. */
+			if (mapped && i == 0)
+				wait_for(&said_moved);
+			expect_gather(client, GW_OK, "");
+			assert_true(mapped || atomic_load(&said_moved) == 1);
+			assert_int_equal(atomic_load(&said_away) + atomic_load(&said_back) + atomic_load(&said_else),
+					 0);
+		}
+		gw_log_set_level(GW_LOG_WARN);
+		gw_client_close(client);
+		setup_end(&setup);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -375,6 +412,7 @@ int main(void)
 		cmocka_unit_test(another_part_or_graph_is_reported_at_once),
 		cmocka_unit_test(own_shortages_are_reported_soon),
 		cmocka_unit_test(a_refusal_is_not_final_for_an_old_one),
+		cmocka_unit_test(a_successor_is_no_loss),
 	};
 	return cmocka_run_group_tests(tests, listen_to_the_log, NULL);
 }

@@ -112,7 +112,7 @@ static void check_hidden(struct gw_client *client)
 	assert_null(strstr(gw_last_error(), "inverse"));
 	assert_int_equal(gw_edge_tensor(client, OWN, "orig_id.inverse", &back), GW_OK);
 	int32_t fanouts[TYPES] = {2, 2, 2};
-	struct gw_fetch fetch = {back, GW_AT_EDGES};
+	struct gw_fetch fetch = {.tensor = back, .at = GW_AT_EDGES};
 	const struct gw_sample_spec spec = {.hops = 1, .fanouts = fanouts, .fetch_count = 1, .fetches = &fetch};
 	const int64_t seed = 1;
 	struct gw_minibatch *batch;

@@ -231,7 +231,7 @@ static void an_epoch_has_every_edge_once(void **state)
 	struct gw_client *client = open_client(&alone);
 	const struct gw_tensor *weight;
 	assert_int_equal(gw_edge_tensor(client, FIXTURE_CITES, "weight", &weight), GW_OK);
-	const struct gw_fetch fetch = {weight, GW_AT_SEEDS};
+	const struct gw_fetch fetch = {.tensor = weight, .at = GW_AT_SEEDS};
 	uint32_t *seen[TYPES];
 	const struct gw_seeds lists[TYPES] = {
 		{.type = FIXTURE_CITES}, {.type = FIXTURE_WRITES}, {.type = FIXTURE_KNOWS}};

@@ -137,7 +137,7 @@ static gw_status use(struct gw_client *client, bool load)
 		status = gw_degrees(client, FIXTURE_CITES, ids, 40, degrees);
 	if (status != GW_OK)
 		return status;
-	struct gw_fetch fetches[] = {{feat, GW_AT_INPUTS}, {label, GW_AT_SEEDS}};
+	struct gw_fetch fetches[] = {{.tensor = feat, .at = GW_AT_INPUTS}, {.tensor = label, .at = GW_AT_SEEDS}};
 	struct gw_sample_spec spec = {.hops = 2, .fanouts = fanouts, .fetch_count = 2, .fetches = fetches};
 	struct gw_minibatch *batch;
 	status = gw_sample(client, &spec, 1, 1, ids, 10, &batch);

@@ -151,8 +151,8 @@ static struct gw_loader *loader_with_features(struct gw_client *client, struct g
 {
 	const struct gw_tensor *weight;
 	assert_int_equal(gw_edge_tensor(client, FIXTURE_CITES, "weight", &weight), GW_OK);
-	fetches[0] = (struct gw_fetch){weight, GW_AT_SEEDS};
-	fetches[1] = (struct gw_fetch){node_tensor(client, "paper", "feat"), GW_AT_INPUTS};
+	fetches[0] = (struct gw_fetch){.tensor = weight, .at = GW_AT_SEEDS};
+	fetches[1] = (struct gw_fetch){.tensor = node_tensor(client, "paper", "feat"), .at = GW_AT_INPUTS};
 	struct gw_loader_options options = {
 		.spec = {.hops = 2, .fanouts = all_fanouts, .edges = edges, .fetch_count = 2, .fetches = fetches},
 		.batch_size = 60,

@@ -329,7 +329,7 @@ static void seeds_may_be_of_several_types(void **state)
 	uint64_t digest = 0;
 	for (uint32_t i = 0; i < ways.count; i++) {
 		const struct gw_tensor *label = node_tensor(ways.clients[i], "paper", "label");
-		const struct gw_fetch fetch = {label, GW_AT_SEEDS};
+		const struct gw_fetch fetch = {.tensor = label, .at = GW_AT_SEEDS};
 		struct gw_sample_spec spec = {.hops = 2, .fanouts = all_fanouts, .fetch_count = 1, .fetches = &fetch};
 		struct gw_minibatch *batch;
 		if (gw_sample_lists(ways.clients[i], &spec, SEED, STREAM, lists, 3, &batch) != GW_OK)
@@ -490,7 +490,7 @@ static void wrong_seeds_are_named(void **state)
 	options.ids = seeds;
 	expect(gw_loader_open(client, &options, &loader), GW_INVALID, "give one of them");
 	/* Features of the seeds. */
-	const struct gw_fetch label = {node_tensor(client, "paper", "label"), GW_AT_SEEDS};
+	const struct gw_fetch label = {.tensor = node_tensor(client, "paper", "label"), .at = GW_AT_SEEDS};
 	spec.fetches = nodes.fetches = &label;
 	spec.fetch_count = nodes.fetch_count = 1;
 	const struct gw_seeds author = {.type = 1};

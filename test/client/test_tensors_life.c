@@ -219,7 +219,7 @@ static void copies_begin_with_what_they_copy(void **state)
 
 	/* A mini-batch fetches them like features. */
 	int32_t fanouts[GW_FIXTURE_ETYPES] = {0};
-	struct gw_fetch fetch = {copy, GW_AT_SEEDS};
+	struct gw_fetch fetch = {.tensor = copy, .at = GW_AT_SEEDS};
 	struct gw_sample_spec sample = {
 		.ntype = feat->type, .hops = 1, .fanouts = fanouts, .fetch_count = 1, .fetches = &fetch};
 	struct gw_minibatch *batch;

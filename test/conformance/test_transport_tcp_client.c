@@ -263,6 +263,8 @@ static bool moves(struct script *script)
 	    !gw_fake_expect(script->fd, WIRE_PROOF, &header, proof, sizeof(proof)) ||
 	    !gw_fake_frame(script->fd, WIRE_WELCOME, 0, &welcome, sizeof(welcome)) || !read_question(script))
 		return false;
+	if (!gw_wire_speaks(script->step, WIRE_MOVED)) /* the client ends the connection */
+		return gw_fake_frame(script->fd, WIRE_MOVED, 0, NULL, 0) && gw_fake_closed(script->fd, 60000);
 	return gw_fake_frame(script->fd, WIRE_MOVED, 0, NULL, 0) &&
 	       gw_fake_frame(script->fd, WIRE_DATA, script->tag, payload, sizeof(payload));
 }

@@ -172,6 +172,7 @@ done <<'TABLE'
 2 8                bench update --row 8
 2 0                bench threads --threads 0
 2 0                bench connections --rows 0
+2 0                bench convert --rows 0
 2 kqueue           bench load --driver kqueue
 2 3                bench load --piece 3
 2 0                bench load --files 0

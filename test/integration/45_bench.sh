@@ -57,6 +57,7 @@ measured 2 links --scale 10 --batches 2 --batch-size 100
 [ $drivers -eq 1 ] || measured 2 links --scale 10 --batches 2 --batch-size 100 --drivers --spin 100
 refuses "bench links --drivers over shm" 2 "starts its own servers" "$GRAPHWIRE" bench links --drivers --transport shm
 measured 3 ids --nodes 1000 --batch 100 --rounds 3
+measured 8 convert --rows 300 --columns 13 --rounds 2
 measured $((places + 2)) remote --scale 10 --batches 2 --batch-size 100
 measured 2 threads --threads 2 --seconds 0.01 --table 1Mi --batch 500
 measured $((25 + drivers)) update --rows 1000 --batch 100 --seconds 0.01 --folder "$work"

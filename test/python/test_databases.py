@@ -200,11 +200,12 @@ def test_wrong_rows_of_databases(tables, error, text, tmp_path):
     assert not any(tmp_path.iterdir())
 
 
-def test_tables_without_rows(tmp_path):
+@pytest.mark.parametrize("empty", [pa.nulls(0), pa.nulls(0).dictionary_encode(), pd.Series([], dtype="category")])
+def test_tables_without_rows(empty, tmp_path):
     """Their keys have any type, and their lists any length."""
     orders = {"text": ["x"], "number": [1], "row": pa.array([[1, 2]], pa.list_(pa.int64(), 2))}
     coded = pa.nulls(0, pa.dictionary(pa.uint32(), pa.string_view()))  # as polars has it
-    users = {"id": pa.nulls(0), "row": pa.array([], pa.list_(pa.float32())), "kind": coded}
+    users = {"id": empty, "row": pa.array([], pa.list_(pa.float32())), "kind": coded}
     tables = {"users": graphwire.Table(users, "id"),
               "orders": graphwire.Table(orders, None, {"text": "users", "number": "users"})}
     with made(tmp_path, tables) as graph:

@@ -212,7 +212,7 @@ def test_stats_of_a_standalone_graph(parts):
         assert graph.stats()["copied_bytes"] == rows.nbytes
         batches = epoch(graph)
         assert graph.stats()["batches"] == batches
-        assert re.fullmatch("[0-9a-f]{32}", fresh["client"])
+        assert re.fullmatch("[0-9a-f]{30}", fresh["client"])
 
 
 def test_torn_rows_replays_and_rows_of_deleted_tensors(served):
@@ -352,7 +352,7 @@ def test_forked_processes_leave_the_port(served, monkeypatch):
 # --- Alerts. ---
 
 def test_alerts_name_metrics_that_exist(served):
-    rules = yaml.safe_load((TOP / "deploy/prometheus/graphwire.rules.yml").read_text())
+    rules = yaml.safe_load((TOP / "deploy/prometheus/alerts.yml").read_text())
     alerts = [rule for group in rules["groups"] for rule in group["rules"]]
     assert len({rule["alert"] for rule in alerts}) == len(alerts) > 8
     at = f"127.0.0.1:{free_port()}"
@@ -360,6 +360,11 @@ def test_alerts_name_metrics_that_exist(served):
     values = {**scraped(metrics_of(served)), **scraped(at)}
     process.communicate("\n")
     names = {name for name, _ in values}
+    pages = {name for line in (TOP / "docs/OPERATE.md").read_text().splitlines() if line.startswith("| `")
+             for name in re.findall(r"`((?:graphwire|process)_[a-z_]+)`", line.split("|")[1])}
+    families = {re.sub("_(bucket|sum|count)$", "", name) if (name.rpartition("_")[0] + "_bucket") in names else name
+                for name in names}
+    assert pages == families
     labels = {key for _, pairs in values for key, _ in pairs} | {"instance", "job", "le"}
     for rule in alerts:
         used = set(re.findall(r"\b(?:graphwire|process)_[a-z_]+", rule["expr"])) - {"graphwire"}
@@ -380,3 +385,52 @@ def test_a_bad_address_is_one_line(parts, tmp_path):
                                address], capture_output=True, text=True)
         assert done.returncode != 0
         assert len(done.stderr.splitlines()) == 1 and "--metrics" in done.stderr, done.stderr
+
+
+# --- graphwire top. ---
+
+def top(*words):
+    done = subprocess.run([os.environ["GRAPHWIRE"], "top", "--once", "--interval", "0.3", *words], capture_output=True,
+                          text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_top(served):
+    """A script's view has the client that works, by the id that it knows itself."""
+    with graphwire.open(servers=served.addresses, numpy=True) as graph:
+        ended = threading.Event()
+
+        def work():
+            while not ended.is_set():
+                graph.neighbours(range(4000), fanout=3)
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        status, out, _ = top("--json", *served.addresses)
+        text_status, text, _ = top(*served.addresses)
+        ended.set()
+        worker.join()
+        mine = graph.stats()["client"]
+    view = json.loads(out)
+    assert status == text_status == 0 and len(out.splitlines()) == 1
+    assert [server["server"] for server in view["servers"]] == served.addresses
+    assert [server["part"] for server in view["servers"]] == [0, 1]
+    assert all(server["errors_per_s"] == 0 for server in view["servers"])
+    (client,) = view["clients"]
+    assert client["client"] == mine
+    assert client["transports"] == ["shm"] or set(client["transports"]) == {"shm", "tcp"}
+    assert f"process {os.getpid()}" in client["names"]
+    assert mine[:8] in text and all(address in text for address in served.addresses)
+    assert "\x1b" not in text
+
+
+def test_top_of_servers_that_are_away(served):
+    away = f"127.0.0.1:{free_port()}"
+    status, out, _ = top("--json", served.addresses[0], away)
+    first, second = json.loads(out)["servers"]
+    assert status == 1 and "error" not in first and "refused" in second["error"]
+    status, text, _ = top(away)
+    assert status == 1 and "does not answer" in text
+    for words in (["--interval", "0"], ["--once"], ["nonsense:x"]):
+        done = subprocess.run([os.environ["GRAPHWIRE"], "top", *words], capture_output=True, text=True)
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr

@@ -59,10 +59,10 @@ void make_plan(struct gw_client *client, struct plan *plan, bool replace, bool w
 	memset(plan, 0, sizeof(*plan));
 	memcpy(plan->fanouts, fanouts, sizeof(fanouts));
 	assert_int_equal(gw_edge_tensor(client, FIXTURE_CITES, "weight", &weight), GW_OK);
-	plan->fetches[0] = (struct gw_fetch){node_tensor(client, "paper", "feat"), GW_AT_INPUTS};
-	plan->fetches[1] = (struct gw_fetch){node_tensor(client, "author", "q"), GW_AT_INPUTS};
-	plan->fetches[2] = (struct gw_fetch){node_tensor(client, "paper", "label"), GW_AT_SEEDS};
-	plan->fetches[3] = (struct gw_fetch){weight, GW_AT_EDGES};
+	plan->fetches[0] = (struct gw_fetch){.tensor = node_tensor(client, "paper", "feat"), .at = GW_AT_INPUTS};
+	plan->fetches[1] = (struct gw_fetch){.tensor = node_tensor(client, "author", "q"), .at = GW_AT_INPUTS};
+	plan->fetches[2] = (struct gw_fetch){.tensor = node_tensor(client, "paper", "label"), .at = GW_AT_SEEDS};
+	plan->fetches[3] = (struct gw_fetch){.tensor = weight, .at = GW_AT_EDGES};
 	plan->spec = (struct gw_sample_spec){.ntype = plan->fetches[0].tensor->type,
 					     .hops = 2,
 					     .fanouts = plan->fanouts,

@@ -159,6 +159,7 @@ class Database:
         """A table of Arrow, whole or in pieces, of pandas with types of Arrow or of its own, or of polars."""
         made = self.arrow[name]
         form = self.draw.choice(["arrow", "pieces", "pandas", "nullable", "polars"])
+        form = "arrow" if form == "nullable" and not made.num_rows else form  # empty columns of pandas lose types
         if form == "pieces":
             return pa.concat_tables([made[begin:begin + 2] for begin in range(0, max(made.num_rows, 1), 2)])
         if form == "pandas":

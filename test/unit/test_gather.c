@@ -61,7 +61,8 @@ static void begin(struct bed *bed)
 	assert_int_equal(gw_gather_op_init(&bed->op, &bed->engine), GW_OK);
 	bed->op.done = note_done;
 	bed->op.owner = bed;
-	gw_gather_op_start(&bed->op, &bed->job, &bed->rows, bed->ids, PARTS, &bed->buffer, bed->landing, true);
+	const struct gw_landing to = {.buffer = &bed->buffer, .rows = bed->landing};
+	gw_gather_op_start(&bed->op, &bed->job, &bed->rows, bed->ids, PARTS, &to, true);
 	assert_int_equal(bed->done, 0);
 }
 

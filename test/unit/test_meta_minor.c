@@ -227,7 +227,7 @@ static void a_newer_minor_version_is_read(void **state)
 	for (size_t i = 0; i < ADDITIONS; i++) {
 		char *added = sealed(replaced(gw_fixture_json, additions[i].from, additions[i].to));
 		expect_refusal(added, GW_FORMAT, additions[i].says);
-		char *newer = sealed(replaced(added, MINOR, "\"minor\": 5,"));
+		char *newer = sealed(replaced(added, MINOR, "\"minor\": 6,"));
 		if (parsed(newer, &meta) != GW_OK)
 			fail_msg("%s: %s", additions[i].says, gw_last_error());
 		gw_meta_destroy(meta);
@@ -274,17 +274,17 @@ static void a_newer_minor_version_is_checked(void **state)
 		{"\"dtype\":\"uint32\"", "\"dtype\":\"uint40\"", "there is no"},
 		{"[\"time:year\",\"src\"]", "[\"degree\",\"src\"]", "order"},
 		{"\"num_nodes\": 64", "\"num_nodes\": 65", "num_nodes"},
-		{"\"minor\": 5", "\"minor\": -2", "minor"},
-		{"\"minor\": 5", "\"minor\": \"3\"", "minor"},
-		{"\"minor\": 5", "\"minor\": 4294967296", "minor"},
+		{"\"minor\": 6", "\"minor\": -2", "minor"},
+		{"\"minor\": 6", "\"minor\": \"3\"", "minor"},
+		{"\"minor\": 6", "\"minor\": 4294967296", "minor"},
 	};
-	char *newer = replaced(gw_fixture_json, MINOR, "\"minor\": 5,");
+	char *newer = replaced(gw_fixture_json, MINOR, "\"minor\": 6,");
 	expect_refusal(newer, GW_DIGEST, "json_digest");
 	for (size_t i = 0; i < sizeof(edits) / sizeof(edits[0]); i++) {
 		char *text = sealed(replaced(newer, edits[i].from, edits[i].to));
 		expect_refusal(text, GW_FORMAT, edits[i].says);
 		if (i < 4)
-			expect_refusal(text, GW_FORMAT, "minor version 5, newer than this program's");
+			expect_refusal(text, GW_FORMAT, "minor version 6, newer than this program's");
 		free(text);
 	}
 	free(newer);
@@ -341,11 +341,98 @@ static void units_of_times(void **state)
 		free(fault);
 	}
 	/* A newer version may have other units, and units of arrays that are unknown here. */
-	char *newer = replaced(text, "\"minor\": 4", "\"minor\": 5");
+	char *newer = replaced(text, "\"minor\": 4", "\"minor\": 6");
 	char *more =
 		sealed(replaced(newer, "\"units\": {", "\"units\": {\"node/paper/none\": \"s\",\"node/venue/x\": 7,"));
 	assert_int_equal(parsed(more, &meta), GW_OK);
 	assert_int_equal(gw_meta_unit(meta, "node/paper/label"), GW_UNIT_MS);
+	gw_meta_destroy(meta);
+	gw_meta_destroy(plain);
+	free(newer);
+	free(more);
+	gw_free(text);
+}
+
+/* The fixture with narrow rows that were others; the caller frees it. */
+static char *with_originals(void)
+{
+	struct gw_graph_meta *meta;
+	char *text;
+	assert_int_equal(parsed(gw_fixture_json, &meta), GW_OK);
+	meta->minor = GW_FORMAT_MINOR_ORIGINALS;
+	assert_int_equal(gw_meta_set_original(meta, "node/author/q", GW_FLOAT64, 4), GW_OK);
+	assert_int_equal(gw_meta_set_original(meta, "node/author/half", GW_FLOAT64, 0), GW_OK);
+	assert_int_equal(gw_meta_set_original(meta, "node/author/half", GW_FLOAT32, 0), GW_OK);
+	assert_int_equal(gw_meta_set_original(meta, "node/author/q", GW_FLOAT32, 3), GW_OK);
+	assert_int_equal(gw_meta_digest(meta, &meta->graph_id), GW_OK);
+	assert_int_equal(gw_meta_print(meta, &text), GW_OK);
+	gw_meta_destroy(meta);
+	return text;
+}
+
+static void check_originals(const struct gw_graph_meta *meta)
+{
+	const struct gw_array_meta *half = gw_meta_array(meta, 0, "node/author/half");
+	const struct gw_array_meta *packed = gw_meta_array(meta, 0, "node/author/q");
+	const struct gw_array_meta *wide = gw_meta_array(meta, 0, "node/paper/feat");
+	assert_int_equal(gw_meta_original(meta, half)->dtype, GW_FLOAT32);
+	assert_int_equal(gw_meta_original(meta, packed)->dtype, GW_FLOAT32);
+	assert_int_equal(gw_meta_original(meta, packed)->columns, 3);
+	assert_null(gw_meta_original(meta, wide));
+	assert_int_equal(gw_meta_row_numbers(meta, packed), 3);
+	assert_int_equal(gw_meta_row_numbers(meta, wide), wide->shape[1]);
+	assert_int_equal(gw_meta_row_numbers(meta, half), half->shape[1] * half->shape[2]);
+}
+
+static void narrow_rows_and_what_they_were(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *from, *to, *says;
+	} faults[] = {
+		{"\"columns\":3", "\"columns\":5", "no array of float16"},
+		{"\"columns\":3", "\"columns\":0", "originals"},
+		{"\"columns\":3", "\"columns\":-1", "columns"},
+		{"\"columns\":3", "\"rows\":3", "besides dtype and columns"},
+		{",\"columns\":3", "", "no array of float16"},
+		{"\"columns\":3", "\"columns\":2", "graph_id"},
+		{"{\"dtype\":\"float32\"}", "{\"dtype\":\"float64\"}", "graph_id"},
+		{"{\"dtype\":\"float32\"}", "{\"dtype\":\"bfloat16\"}", "no array of float16"},
+		{"{\"dtype\":\"float32\"}", "{\"dtype\":\"int8_row\"}", "no array of float16"},
+		{"{\"dtype\":\"float32\"}", "{\"dtype\":\"int32\"}", "no array of float16"},
+		{"{\"dtype\":\"float32\"}", "{\"dtype\":\"float32\",\"columns\":4}", "no array of float16"},
+		{"{\"dtype\":\"float32\"}", "\"float32\"", "not an object"},
+		{"\"originals\": {", "\"originals\": {\"node/paper/feat\": {\"dtype\":\"float64\"},",
+		 "no array of float16"},
+		{"\"originals\": {", "\"originals\": {\"node/paper/none\": {\"dtype\":\"float64\"},",
+		 "no array of float16"},
+		{"\"minor\": 5", "\"minor\": 4", "minor version 5"},
+	};
+	struct gw_graph_meta *plain, *meta;
+	char *text = with_originals(), *book;
+	assert_int_equal(parsed(gw_fixture_json, &plain), GW_OK);
+	assert_int_equal(parsed(text, &meta), GW_OK);
+	check_originals(meta);
+	assert_true(meta->graph_id != plain->graph_id);
+	assert_int_equal(gw_meta_print_book(meta, &book), GW_OK);
+	gw_meta_destroy(meta);
+	assert_int_equal(gw_meta_parse_book(book, strlen(book), "book", &meta), GW_OK);
+	assert_int_equal(meta->num_originals, 2);
+	gw_meta_destroy(meta);
+	gw_free(book);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		char *fault = sealed(replaced(text, faults[i].from, faults[i].to));
+		gw_status status = strcmp(faults[i].says, "graph_id") == 0 ? GW_DIGEST : GW_FORMAT;
+		expect_refusal(fault, status, faults[i].says);
+		free(fault);
+	}
+	/* A newer version may know other forms. */
+	char *newer = replaced(text, "\"minor\": 5", "\"minor\": 6");
+	char *more = sealed(replaced(newer, "\"originals\": {",
+				     "\"originals\": {\"node/paper/none\": {\"dtype\":\"float64\"},\"node/venue/x\": 7,"
+				     "\"node/paper/feat\": {\"dtype\":\"float64\", \"shape\":[1]},"));
+	assert_int_equal(parsed(more, &meta), GW_OK);
+	check_originals(meta);
 	gw_meta_destroy(meta);
 	gw_meta_destroy(plain);
 	free(newer);
@@ -376,7 +463,7 @@ static gw_status read_newer(void *text)
 static void memory_short(void **state)
 {
 	(void)state;
-	char *newer = replaced(gw_fixture_json, MINOR, "\"minor\": 5,");
+	char *newer = replaced(gw_fixture_json, MINOR, "\"minor\": 6,");
 	char *added = sealed(replaced(newer, additions[3].from, additions[3].to));
 	assert_true(gw_fault_each(read_newer, added) > 100);
 	free(newer);
@@ -393,6 +480,7 @@ int main(void)
 		cmocka_unit_test(a_newer_minor_version_is_read),
 		cmocka_unit_test(a_newer_minor_version_is_checked),
 		cmocka_unit_test(units_of_times),
+		cmocka_unit_test(narrow_rows_and_what_they_were),
 		cmocka_unit_test(a_newer_major_version_is_refused),
 		cmocka_unit_test(memory_short),
 	};

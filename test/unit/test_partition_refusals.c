@@ -52,6 +52,58 @@ static void test_refusals(void **state)
 	gw_fixture_end(&fixture);
 }
 
+static void test_narrow_rows(void **state)
+{
+	static const struct {
+		const char *words[4];
+		const char *told;
+	} cases[] = {
+		{{"--store=size=float16"}, "has a feature \"size\"; rows that can be narrow: "},
+		{{"--store=author:feat=float16"}, "author has no feature \"feat\""},
+		{{"--store=paper:writes:author:feat=float16"}, "has no feature \"feat\""},
+		{{"--store=indptr=float16"}, "no node type or edge type"},
+		{{"--store=label=float16"}, "\"label\" of paper: labels stay"},
+		{{"--store=train_mask=float16"}, "\"train_mask\" of paper: it is of bool"},
+		{{"--store=x=bfloat16"}, "\"x\" of venue: it is of uint16"},
+		{{"--store=q=float16"}, "\"q\" of author: it is of int8_row"},
+		{{"--store=half=float16"},
+		 "\"half\" of author: a row of 4 takes 8 bytes as bfloat16, and 8 as float16"},
+		{{"--store=half=int8_row"}, "\"half\" of author: an int8_row is made of rows of one dimension"},
+		{{"--store=weight=float16"}, "\"weight\" of paper:cites:paper: weights are drawn by"},
+		{{"--store=year=float16"}, "\"year\" of paper:cites:paper: times are compared"},
+		{{"--store=feat=float16", "--store=feat=bfloat16"}, "two types are given, float16 and bfloat16"},
+		{{"--store=paper:feat=float16", "--store=paper:feat=int8_row"}, "two types are given"},
+	};
+	struct gw_fixture fixture;
+	char out[128], narrow[128];
+	(void)state;
+	partition_begin(&fixture, 3, 200);
+	snprintf(out, sizeof(out), "%s/parts", fixture.root);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *words[] = {"--num-parts=2", "--method=random", cases[i].words[0], cases[i].words[1], NULL};
+		partition_expect_error(&fixture, fixture.folder, out, words, 1, cases[i].told);
+		assert_int_equal(access(out, F_OK), -1);
+	}
+	/* Rows that were stored narrow keep their type, and what they were. */
+	const char *one[] = {"--num-parts=1", "--store=feat=float16", "--store=paper:feat=bfloat16", NULL};
+	const char *again[] = {"--num-parts=2", "--method=random", "--store=feat=bfloat16", NULL};
+	const char *other[] = {"--num-parts=2", "--method=random", "--store=feat=float16", "--replace", NULL};
+	struct gw_graph_meta *meta;
+	snprintf(narrow, sizeof(narrow), "%s/narrow", fixture.root);
+	partition_run_ok(fixture.root, fixture.folder, narrow, one);
+	partition_run_ok(fixture.root, narrow, out, again);
+	partition_expect_error(&fixture, narrow, out, other, 1, "\"feat\" of paper: it is stored as bfloat16 already");
+	assert_int_equal(gw_meta_read(out, &meta), GW_OK);
+	for (uint32_t p = 0; p < 2; p++) {
+		const struct gw_array_meta *array = gw_meta_array(meta, p, "node/paper/feat");
+		assert_int_equal(array->dtype, GW_BFLOAT16);
+		assert_int_equal(gw_meta_original(meta, array)->dtype, GW_FLOAT32);
+	}
+	assert_int_equal(meta->num_originals, 1);
+	gw_meta_destroy(meta);
+	gw_fixture_end(&fixture);
+}
+
 /* --replace removes only graphs and empty folders, and never the input. */
 static void test_replace(void **state)
 {
@@ -143,7 +195,13 @@ static void test_usage(void **state)
 					       {"--num-parts=2", "--method=magic"},
 					       {"--num-parts=60000", "--num-trainers-per-machine=2"},
 					       {"--num-parts=2", "--objtype=both"},
-					       {"--num-parts=2", "another"}};
+					       {"--num-parts=2", "another"},
+					       {"--num-parts=2", "--store=feat"},
+					       {"--num-parts=2", "--store=paper:cites:feat=float16"},
+					       {"--num-parts=2", "--store=:feat=float16"},
+					       {"--num-parts=2", "--store==float16"},
+					       {"--num-parts=2", "--store=feat=float32"},
+					       {"--num-parts=2", "--store=feat=int8"}};
 	struct gw_fixture fixture;
 	(void)state;
 	partition_begin(&fixture, 3, 20);
@@ -181,9 +239,9 @@ static void test_train_mask_absent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refusals),          cmocka_unit_test(test_replace),
-		cmocka_unit_test(test_too_big_for_metis), cmocka_unit_test(test_usage),
-		cmocka_unit_test(test_train_mask_absent),
+		cmocka_unit_test(test_refusals), cmocka_unit_test(test_narrow_rows),
+		cmocka_unit_test(test_replace),  cmocka_unit_test(test_too_big_for_metis),
+		cmocka_unit_test(test_usage),    cmocka_unit_test(test_train_mask_absent),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,8 +11,8 @@
 
 #include "core/numbers/digest.h"
 #include "core/numbers/dtype.h"
+#include "core/numbers/half.h"
 #include "core/numbers/rng.h"
-#include "core/rows/half.h"
 #include "core/rows/initial.h"
 #include "test/support/chi_square.h"
 

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
+#include "core/numbers/half.h"
 #include "core/numbers/rng.h"
-#include "core/rows/half.h"
 #include "core/rows/store.h"
 #include "test/support/alloc_fault.h"
 

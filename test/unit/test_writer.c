@@ -2,6 +2,7 @@
  * writes and fsyncs fail one by one, after an abort. */
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,6 +20,8 @@
 #include "core/files/staging.h"
 #include "core/graph/npy.h"
 #include "core/graph/part.h"
+#include "core/numbers/convert.h"
+#include "core/numbers/rng.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/graph_fixture.h"
 
@@ -93,6 +96,77 @@ static void test_nothing_before_commit(void **state)
 	assert_int_equal(first, second); /* the same arrays, the same id */
 	assert_int_equal(entries(fixture.root), 1);
 	gw_writer_abort(NULL);
+	gw_fixture_end(&fixture);
+}
+
+/* Pieces of rows become what a conversion of all rows makes of them, and the JSON says what they were. */
+static void rows_are_stored_narrow(void **state)
+{
+	(void)state;
+	static const gw_dtype stored[] = {GW_FLOAT16, GW_BFLOAT16, GW_INT8_ROW};
+	struct gw_fixture fixture;
+	gw_fixture_begin(&fixture, 4, 4000, 1);
+	for (size_t s = 0; s < sizeof(stored) / sizeof(stored[0]); s++) {
+		const struct gw_conversion c = gw_conversion_of(GW_FLOAT32, stored[s], 5);
+		const uint64_t rows = fixture.schema->ntypes[0].count, shape[] = {rows, 5};
+		float *data = calloc(rows * 5, sizeof(*data));
+		uint8_t *expected = malloc(rows * c.to_bytes);
+		struct gw_npy_file file;
+		struct gw_array_stream *stream;
+		assert_true(data && expected && rows > 3000); /* more than are converted at a time */
+		for (uint64_t i = 0; i < rows * 5; i++)
+			data[i] = (float)gw_mix64(i) * 0x1p-60f - 7;
+		struct gw_writer *writer = begin(&fixture);
+		assert_int_equal(gw_writer_store(writer, "node/paper/feat", GW_FLOAT32, 5, stored[s]), GW_OK);
+		assert_int_equal(gw_writer_begin(writer, 0, "node/paper/feat", GW_FLOAT32, 2, shape, &stream), GW_OK);
+		for (uint64_t at = 0, piece; at < rows; at += piece) {
+			piece = at % 977 + 1 < rows - at ? at % 977 + 1 : rows - at;
+			assert_int_equal(gw_writer_append(stream, data + at * 5, piece * 20), GW_OK);
+		}
+		assert_int_equal(gw_writer_end(stream), GW_OK);
+		gw_convert_rows(&c, data, expected, rows);
+		assert_int_equal(gw_writer_map(writer, 0, "node/paper/feat", &file), GW_OK);
+		assert_memory_equal(file.data, expected, rows * c.to_bytes);
+		gw_npy_close(&file);
+		const struct gw_graph_meta *meta = gw_writer_meta(writer);
+		const struct gw_array_meta *array = gw_meta_array(meta, 0, "node/paper/feat");
+		assert_int_equal(meta->minor, GW_FORMAT_MINOR_ORIGINALS);
+		assert_int_equal(array->dtype, stored[s]);
+		assert_int_equal(gw_meta_original(meta, array)->dtype, GW_FLOAT32);
+		assert_int_equal(gw_meta_row_numbers(meta, array), 5);
+		gw_writer_abort(writer);
+		free(data);
+		free(expected);
+	}
+	gw_fixture_end(&fixture);
+}
+
+static void narrow_rows_are_checked(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	struct gw_writer *writer;
+	struct gw_array_stream *stream;
+	float data[30 * 5] = {0};
+	gw_fixture_begin(&fixture, 4, 30, 1);
+	const uint64_t shape[] = {30, 5}, other[] = {30, 6};
+	const float bad[] = {NAN, INFINITY, -INFINITY};
+	for (int i = 0; i < 3; i++) {
+		writer = begin(&fixture);
+		data[17 * 5 + 2] = bad[i];
+		assert_int_equal(gw_writer_store(writer, "node/paper/feat", GW_FLOAT32, 5, GW_INT8_ROW), GW_OK);
+		assert_int_equal(gw_writer_array(writer, 0, "node/paper/feat", GW_FLOAT32, 2, shape, data), GW_RANGE);
+		assert_non_null(strstr(gw_last_error(), "node/paper/feat: row 17, column 2 is "));
+		assert_int_equal(gw_writer_commit(writer, NULL), GW_INVALID);
+	}
+	writer = begin(&fixture);
+	assert_int_equal(gw_writer_store(writer, "node/paper/feat", GW_FLOAT32, 5, GW_FLOAT16), GW_OK);
+	assert_int_equal(gw_writer_begin(writer, 0, "node/paper/feat", GW_FLOAT32, 2, other, &stream), GW_INVALID);
+	assert_int_equal(gw_writer_begin(writer, 0, "node/paper/feat", GW_FLOAT16, 2, shape, &stream), GW_INVALID);
+	assert_int_equal(gw_writer_begin(writer, 0, "node/paper/feat", GW_FLOAT32, 2, shape, &stream), GW_OK);
+	assert_int_equal(gw_writer_append(stream, data, 30), GW_INVALID);
+	gw_writer_drop(stream);
+	gw_writer_abort(writer);
 	gw_fixture_end(&fixture);
 }
 
@@ -509,6 +583,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_before_commit),
+		cmocka_unit_test(rows_are_stored_narrow),
+		cmocka_unit_test(narrow_rows_are_checked),
 		cmocka_unit_test(test_id_distinguishes_graphs),
 		cmocka_unit_test(test_schema),
 		cmocka_unit_test(test_masks_of_splits),

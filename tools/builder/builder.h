@@ -61,6 +61,10 @@ struct gw_builder_options {
 	 */
 	const char *const *times;
 	uint32_t num_times;
+	const char *const *records; /* [num_records] checked words of core/graph/records.h; borrowed */
+	uint32_t num_records;
+	const char *const *stores; /* --store: [num_stores] checked words of tools/store.h; borrowed */
+	uint32_t num_stores;
 };
 
 struct gw_builder_stats {
@@ -124,7 +128,7 @@ gw_status gw_builder_own(struct gw_builder *builder, void *memory, void (*releas
 void *gw_builder_take(struct gw_builder *builder, uint64_t count, size_t bytes, gw_status *status);
 
 /* Writes <folder>/<graph name>.json and part0. GW_RANGE names the edge type, the edge and the id, or the input
- * row of a weight that is no weight. Errors of gw_time_plan_make. */
+ * row of a weight that is no weight. Errors of gw_time_plan_make and gw_store_plan_make. */
 gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const struct gw_builder_options *options,
 			   struct gw_builder_stats *stats);
 

@@ -6,6 +6,7 @@
 #include "core/system/progress.h"
 #include "tools/builder/builder.h"
 #include "tools/builder/spill.h"
+#include "tools/store.h"
 #include "tools/times.h"
 
 #define GW_BUILDER_KEY_MAX (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 32)
@@ -60,6 +61,7 @@ struct builder_writing {
 	uint64_t **indptr;     /* [etypes] offsets by destination */
 	uint64_t **out_indptr; /* [etypes] offsets by source, of transposed types */
 	struct gw_time_plan times;
+	struct gw_store_plan stores;
 	unsigned threads;
 	struct gw_progress progress;
 	struct gw_builder_stats stats;
@@ -79,6 +81,9 @@ gw_status gw_builder_plan_times(struct builder_writing *w, const struct gw_build
 
 /* The bytes of temporary files that sorting an edge type takes at once; 0: one run. */
 uint64_t gw_builder_sort_files(const struct gw_builder *builder, const struct builder_etype *type);
+
+/* Plans which features are stored narrow, after the times. */
+gw_status gw_builder_plan_stores(struct builder_writing *w, const struct gw_builder_options *options);
 
 /* Sets the units of times in the writer. */
 gw_status gw_builder_set_units(struct builder_writing *w);

@@ -1,5 +1,5 @@
-/* --time for a builder: the planner's view of its arrays. Edge features have a row for each input row, and the features
- * of an edge type are those of its reverse type too. */
+/* --time and --store for a builder: the planners' view of its arrays. Edge features have a row for each input row, and
+ * the features of an edge type are those of its reverse type too. */
 #include <stdio.h>
 #include <string.h>
 
@@ -95,8 +95,8 @@ gw_status gw_builder_set_units(struct builder_writing *w)
 	return status;
 }
 
-/* Rows are checked later, for every array; the planner reads them before. */
-static gw_status check_times_rows(const struct builder_writing *w)
+/* Rows are checked later, for every array; the planners read them before. */
+static gw_status check_all_rows(const struct builder_writing *w)
 {
 	const struct gw_builder *builder = w->builder;
 	gw_status status = GW_OK;
@@ -149,7 +149,7 @@ gw_status gw_builder_plan_times(struct builder_writing *w, const struct gw_build
 					  .context = w->builder,
 					  .find = builder_find_time,
 					  .name_row = builder_name_row};
-	gw_status status = options->num_times ? check_times_rows(w) : GW_OK;
+	gw_status status = options->num_times ? check_all_rows(w) : GW_OK;
 	if (status == GW_OK)
 		status = gw_time_plan_make(&view, options->times, options->num_times, options->threads, &w->times);
 	if (status == GW_OK)
@@ -164,4 +164,26 @@ gw_status gw_builder_plan_times(struct builder_writing *w, const struct gw_build
 		snprintf(type->time_name, sizeof(type->time_name), "%s", w->times.orders[e].name);
 	}
 	return status;
+}
+
+static bool builder_is_weight(const void *context, uint32_t etype, const char *name)
+{
+	bool turned;
+	const struct builder_items *arrays = &gw_builder_etype_at(context, etype, &turned)->arrays;
+	for (uint32_t i = 0; i < arrays->count; i++) {
+		if (arrays->items[i].array.weight && strcmp(arrays->items[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+gw_status gw_builder_plan_stores(struct builder_writing *w, const struct gw_builder_options *options)
+{
+	const struct gw_time_view features = {
+		.meta = w->meta, .context = w->builder, .find = builder_find_time, .name_row = builder_name_row};
+	const struct gw_store_view view = {
+		.features = &features, .times = &w->times, .is_weight = builder_is_weight, .weights = w->builder};
+	gw_status status = options->num_stores ? check_all_rows(w) : GW_OK;
+	return status == GW_OK ? gw_store_plan_make(&view, options->stores, options->num_stores, w->threads, &w->stores)
+			       : status;
 }

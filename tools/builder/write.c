@@ -1,7 +1,7 @@
 /* Writes the graph of a builder.
  *
- *   schema -> orders by time -> writer -> node arrays -> edge types (tools/builder/edges.c) -> offsets of each node
- * type
+ *   schema -> orders by time, narrow features -> writer -> node arrays -> edge types (tools/builder/edges.c) -> offsets
+ * of each node type
  *   -> index of original ids (core/graph/id_index.h) -> fences and indexes of times (core/graph/times.h) -> commit
  *
  * Any failure aborts the writer, which leaves no files.
@@ -12,6 +12,7 @@
 
 #include "core/errors/units.h"
 #include "core/graph/id_index.h"
+#include "core/graph/records.h"
 #include "core/graph/times.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
@@ -265,6 +266,8 @@ gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const
 	w.out_indptr = gw_calloc(w.meta->num_etypes, sizeof(*w.out_indptr));
 	status = w.indptr && w.out_indptr ? gw_builder_plan_times(&w, options) : GW_NO_MEMORY;
 	if (status == GW_OK)
+		status = gw_builder_plan_stores(&w, options);
+	if (status == GW_OK)
 		status = gw_writer_open(folder, w.meta, options->replace, &w.writer);
 	if (status != GW_OK)
 		goto free_all;
@@ -278,6 +281,8 @@ gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const
 		w.progress.next_ns = UINT64_MAX;
 	status = gw_builder_set_units(&w);
 	if (status == GW_OK)
+		status = gw_store_plan_apply(&w.stores, w.writer);
+	if (status == GW_OK)
 		status = write_node_arrays(&w);
 	if (status == GW_OK)
 		status = gw_builder_write_edges(&w);
@@ -287,6 +292,8 @@ gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const
 		status = gw_id_index_write(w.writer, w.threads, 0);
 	if (status == GW_OK && has_times)
 		status = gw_times_write(w.writer, w.times.index, w.times.num_index, w.threads, &w.stats.bytes);
+	if (status == GW_OK)
+		status = gw_records_add(w.writer, options->records, options->num_records);
 	w.stats.runs = w.stats.runs > w.meta->num_etypes ? w.stats.runs : 0;
 	w.stats.file_bytes = builder->spill.file_bytes;
 	w.stats.times_bytes = gw_times_bytes(gw_writer_meta(w.writer));
@@ -302,6 +309,7 @@ free_all:
 	free_offsets(&w, w.indptr);
 	free_offsets(&w, w.out_indptr);
 	gw_time_plan_free(&w.times);
+	gw_store_plan_free(&w.stores);
 	gw_meta_destroy(w.meta);
 	return status;
 }

@@ -4,11 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/graph/records.h"
 #include "core/memory/alloc.h"
 #include "tools/import/columns.h"
+#include "tools/import/combine.h"
 #include "tools/import/number_table.h"
 #include "tools/output_options.h"
 #include "tools/phase.h"
+#include "tools/store.h"
 #include "tools/tools.h"
 
 static const char doc[] =
@@ -24,7 +27,8 @@ static const char doc[] =
 	"A first line that may be a header or an edge is refused: use --header or --no-header. Other formats, "
 	"such as GraphML, GML, JSON, N-Triples and METIS's, are refused by name, unless --format text is given.\n\n"
 	"graphwire import table --help describes the conversion of text tables of numbers to .npy, "
-	"graphwire import columns --help how to see what import reads.\n\n"
+	"graphwire import columns --help how to see what import reads, graphwire import combine --help how types of "
+	"several graphs become one.\n\n"
 	"Examples:\n"
 	"  graphwire import --from edges.tsv.gz --out graph/\n"
 	"  graphwire import --from ratings.csv --src-column user --dst-column item \\\n"
@@ -45,11 +49,16 @@ static const char doc[] =
 	"                   --out graph/\n"
 	"  graphwire import --from ratings.csv --edge-column stars=rating \\\n"
 	"                   --weight stars --out graph/\n"
-	"  graphwire import --from chunked/metadata.json --out graph/\n";
+	"  graphwire import --from chunked/metadata.json --out graph/\n"
+	"  graphwire import --from cora.npz --store feat=float16 --out cora/\n";
+
+#define RECORDS_MAX 4u
 
 struct import_arguments {
 	struct gw_import_options import;
 	struct gw_import_word *words;
+	const char *records[RECORDS_MAX];
+	const char *stores[GW_STORE_WORDS_MAX];
 };
 
 static gw_status add_word(struct import_arguments *a, enum gw_import_kind kind, const char *text)
@@ -89,6 +98,26 @@ WORD(take_weight, GW_IMPORT_WEIGHT)
 WORD(import_take_time, GW_IMPORT_TIME)
 WORD(take_reverse, GW_IMPORT_REVERSE)
 #undef WORD
+
+static gw_status import_take_record(void *input, char *text)
+{
+	struct import_arguments *a = input;
+	if (a->import.build.num_records == RECORDS_MAX)
+		return gw_fail(GW_LIMIT, "more than %u", RECORDS_MAX);
+	a->records[a->import.build.num_records++] = text;
+	return gw_record_check(text);
+}
+
+static gw_status import_take_store(void *input, char *text)
+{
+	struct import_arguments *a = input;
+	gw_status status = gw_store_word_check(text);
+	if (status == GW_OK && a->import.build.num_stores == GW_STORE_WORDS_MAX)
+		status = gw_fail(GW_LIMIT, "more than %u", GW_STORE_WORDS_MAX);
+	if (status == GW_OK)
+		a->stores[a->import.build.num_stores++] = text;
+	return status;
+}
 
 static gw_status take_tables(void *input, char *text)
 {
@@ -183,7 +212,8 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CALL(take_triples)},
 	{"tables", "FILE",
 	 "tables with keys, as a JSON file describes them (docs/TABLES.md); for the graphwire of the Python package, "
-	 "with --out, --name, --missing drop or error, --unit UNIT and the options of Structure and Output",
+	 "with --out, --name, --missing drop or error, --unit UNIT, --rebuild, --resume and the options of Structure "
+	 "and Output",
 	 1, GW_OPTION_CALL(take_tables)},
 	{"format", "FORMAT", "text, npy, npz or dgl (default: by the file's name)", 1,
 	 GW_OPTION_CHOICE(A, import.format, formats)},
@@ -245,6 +275,11 @@ static const struct gw_option table[] = {
 	 "without a type, to NAME of every edge type that has it. If no such feature exists, "
 	 "NAME is a column of text and becomes the feature \"weight\", float32",
 	 4, GW_OPTION_CALL(take_weight)},
+	{"store", "[TYPE:]NAME=DTYPE",
+	 "store the rows of a feature as float16, bfloat16 or int8_row (8 bits a number, scale and offset a row): clients "
+	 "fetch fewer bytes, and get the rows in their original type. TYPE is a node type or SRC:REL:DST; without it, "
+	 "NAME of all types",
+	 4, GW_OPTION_CALL(import_take_store)},
 	{.help = "Tables of nodes (text with a header, a node in each row):", .group = 5},
 	{"node-table", "[TYPE=]FILE",
 	 "nodes in the order of their numbers; an edge with an id that is in no row is refused", 5,
@@ -272,6 +307,8 @@ static const struct gw_option table[] = {
 	 GW_OPTION_FLAG(A, import.edge_ids)},
 	{"transpose", NULL, "store out-edges too", 6, GW_OPTION_FLAG(A, import.transpose)},
 	{.help = "Output:", .group = 7},
+	{"record", "KIND=FILE", "store this JSON in the graph's folder, as NAME.KIND.json: tables or build (FORMAT.md)",
+	 7, GW_OPTION_CALL(import_take_record)},
 	GW_OUTPUT_OPTIONS(A, import., "from metadata.json, else graph", 7),
 	{0},
 };
@@ -303,6 +340,11 @@ int gw_tool_import(int argc, char **argv)
 		argv[1] = name_of_columns;
 		return gw_import_columns_main(argc - 1, argv + 1);
 	}
+	if (argc > 1 && strcmp(argv[1], "combine") == 0) {
+		static char name_of_combine[] = "graphwire import combine";
+		argv[1] = name_of_combine;
+		return gw_combine_main(argc - 1, argv + 1);
+	}
 	gw_options_parse(&options, argc, argv, &a);
 	bool triples = false;
 	for (uint32_t i = 0; i < a.import.num_words; i++)
@@ -310,6 +352,8 @@ int gw_tool_import(int argc, char **argv)
 	if (!a.import.comments_given)
 		snprintf(a.import.text.comments, sizeof(a.import.text.comments), "%s", triples ? "" : "#%");
 	a.import.words = a.words;
+	a.import.build.records = a.records;
+	a.import.build.stores = a.stores;
 	gw_phase_hush(a.import.build.quiet);
 	gw_status status = gw_import_run(&a.import, &stats, name);
 	gw_free(a.words);

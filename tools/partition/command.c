@@ -31,6 +31,7 @@ static const char doc[] =
 	"  graphwire partition ratings/ --num-parts 2 --weight stars \\\n"
 	"                      --weight user:sees:film:seconds --out parts/\n"
 	"  graphwire partition papers/ --num-parts 4 --time year --out parts/\n"
+	"  graphwire partition papers/ --num-parts 4 --store feat=float16 --out parts/\n"
 	"  graphwire partition huge/ --num-parts 64 --method random --out parts/\n"
 	"  graphwire partition graph/ --num-parts 4 --assignment graph.part.4 --out parts/\n";
 
@@ -42,7 +43,8 @@ struct partition_arguments {
 	bool replace, json;
 	const char *weights[GW_WEIGHTS_MAX], *times[GW_TIME_WORDS_MAX], *numbers[NUMBERS_WORDS_MAX],
 		*given[NUMBERS_WORDS_MAX];
-	uint32_t num_weights, num_times, num_numbers;
+	const char *stores[GW_STORE_WORDS_MAX];
+	uint32_t num_weights, num_times, num_numbers, num_stores;
 };
 
 static gw_status partition_take_numbers(void *input, char *text)
@@ -82,6 +84,17 @@ static gw_status partition_take_time(void *input, char *text)
 		status = gw_fail(GW_LIMIT, "more than %u", GW_TIME_WORDS_MAX);
 	if (status == GW_OK)
 		a->times[a->num_times++] = text;
+	return status;
+}
+
+static gw_status partition_take_store(void *input, char *text)
+{
+	struct partition_arguments *a = input;
+	gw_status status = gw_store_word_check(text);
+	if (status == GW_OK && a->num_stores == GW_STORE_WORDS_MAX)
+		status = gw_fail(GW_LIMIT, "more than %u", GW_STORE_WORDS_MAX);
+	if (status == GW_OK)
+		a->stores[a->num_stores++] = text;
 	return status;
 }
 
@@ -149,6 +162,11 @@ static const struct gw_option table[] = {
 	 "(--time NAME.source: in any case); nodes with NAME get an index of it. int64, int32, float64 or float32; may "
 	 "be repeated. Lists that the input has by time stay so in any case",
 	 1, GW_OPTION_CALL(partition_take_time)},
+	{"store", "[TYPE:]NAME=DTYPE",
+	 "store the rows of a feature as float16, bfloat16 or int8_row (8 bits a number, scale and offset a row): clients "
+	 "fetch fewer bytes, and get the rows in their original type. TYPE is a node type or SRC:REL:DST; without it, "
+	 "NAME of all types; may be repeated",
+	 1, GW_OPTION_CALL(partition_take_store)},
 	{"seed", "N", "seed of the partitioning (default 0); the same seed gives the same bytes", 1,
 	 GW_OPTION_NUMBER(A, plan.seed, 0, UINT64_MAX)},
 	{"replace", NULL, "replace an existing graph; other files in its folder stay", 2, GW_OPTION_FLAG(A, replace)},
@@ -277,6 +295,9 @@ static gw_status partition_command_run(const struct partition_arguments *a)
 		status = gw_plan_weights_find(a->weights, a->num_weights, part, a->plan.threads, &found.plan.weights);
 	if (status == GW_OK)
 		status = gw_plan_times_find(a->times, a->num_times, part, a->plan.threads, &found.plan.times);
+	if (status == GW_OK)
+		status = gw_plan_stores_find(a->stores, a->num_stores, part, a->plan.threads, &found.plan.weights,
+					     &found.plan.times, &found.plan.stores);
 	if (status != GW_OK)
 		goto close_part;
 	found.plan.numbers = gw_plan_numbers_of(numbers);
@@ -292,6 +313,7 @@ static gw_status partition_command_run(const struct partition_arguments *a)
 close_part:
 	gw_plan_weights_free(&found.plan.weights);
 	gw_time_plan_free(&found.plan.times);
+	gw_store_plan_free(&found.plan.stores);
 	gw_plan_numbers_free(numbers);
 	gw_part_close(part);
 	gw_meta_destroy(meta);

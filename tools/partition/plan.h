@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "core/graph/part.h"
+#include "tools/store.h"
 #include "tools/times.h"
 
 enum gw_plan_method { GW_PLAN_METIS, GW_PLAN_RANDOM, GW_PLAN_GIVEN };
@@ -54,6 +55,7 @@ struct gw_plan {
 	uint64_t memory_max;
 	struct gw_plan_weights weights; /* the caller frees them */
 	struct gw_time_plan times;      /* the same; zeroed: lists keep their order */
+	struct gw_store_plan stores;    /* the same; zeroed: rows keep their types */
 };
 
 /* Finds the features that words name, "NAME" for each edge type that has it or "SRC:REL:DST:NAME", and checks them.
@@ -74,6 +76,12 @@ const char *gw_plan_method_name(enum gw_plan_method method);
 
 /* The node type and the path of a word "TYPE=FILE", or "FILE" in a graph of one node type. GW_NOT_FOUND, GW_INVALID. */
 gw_status gw_plan_type_of_word(const struct gw_graph_meta *meta, const char *word, const char **path, uint32_t *ntype);
+
+/* Makes the plan of --store for a graph of one part: gw_store_plan_make. GW_NOT_FOUND lists the features whose rows can
+ * be narrow. Without words *out is zeroed. */
+gw_status gw_plan_stores_find(const char *const *words, uint32_t count, const struct gw_part *part, unsigned threads,
+			      const struct gw_plan_weights *weights, const struct gw_time_plan *times,
+			      struct gw_store_plan *out);
 
 /* Reads the files of words "TYPE=FILE", or "FILE" in a graph of one node type. words: [count]; without words *out is
  * NULL. GW_NOT_FOUND, GW_INVALID, GW_RANGE and the errors of gw_npy_open name the option and the file. */

@@ -274,6 +274,17 @@ static gw_status set_units(struct gw_split *split)
 	return status;
 }
 
+/* What narrow rows of the input were, and the rows that become narrow. */
+static gw_status set_stores(struct gw_split *split)
+{
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < split->in->num_originals && status == GW_OK; i++) {
+		const struct gw_original_meta *original = &split->in->originals[i];
+		status = gw_writer_set_original(split->writer, original->key, original->dtype, original->columns);
+	}
+	return status == GW_OK ? gw_store_plan_apply(&split->plan->stores, split->writer) : status;
+}
+
 static gw_status write_times(struct gw_split *split)
 {
 	struct gw_time_plan times = {0};
@@ -329,7 +340,9 @@ static gw_status prepare(struct gw_split *split, const char *folder, bool replac
 	split->has_times = status == GW_OK && makes_times(split);
 	if (split->has_times)
 		gw_writer_set_minor(split->writer, GW_FORMAT_MINOR_TIMES);
-	return status == GW_OK ? set_units(split) : status;
+	if (status == GW_OK)
+		status = set_units(split);
+	return status == GW_OK ? set_stores(split) : status;
 }
 
 gw_status gw_split(const struct gw_plan *plan, const struct gw_part *part, const struct gw_assignment *assignment,

@@ -129,7 +129,7 @@ static gw_status split_rows_run(struct gw_split *split, const struct job *job)
 	uint8_t *block = gw_malloc(BLOCK_BYTES);
 	status = block ? split_rows_gather(job, stream, block, !gw_part_arena(split->part)) : GW_NO_MEMORY;
 	gw_free(block);
-	return split_rows_finish(split, stream, status, job->count * job->array->row_bytes);
+	return split_rows_finish(split, stream, status, gw_writer_bytes(stream));
 }
 
 static gw_status run_strings(struct gw_split *split, const struct job *job)

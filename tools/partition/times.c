@@ -1,4 +1,5 @@
-/* partition --time: finds the features that lists are sorted by, and checks them before the work begins. */
+/* partition --time and --store: finds the features that lists are sorted by, and those whose rows are stored narrow,
+ * and checks them before the work begins. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,4 +68,38 @@ gw_status gw_plan_times_find(const char *const *words, uint32_t count, const str
 	gw_candidates_list(part, can_be_time, list);
 	snprintf(fault, sizeof(fault), "%s", gw_last_error());
 	return gw_fail(GW_NOT_FOUND, "%s; times can be: %s", fault, list);
+}
+
+static bool partition_is_weight(const void *context, uint32_t etype, const char *name)
+{
+	const struct gw_plan_weights *weights = context;
+	for (uint32_t i = 0; i < weights->count; i++) {
+		if (weights->list[i].etype == etype && strcmp(weights->list[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool can_be_narrow(const struct gw_array_key *key, const struct gw_array_meta *array)
+{
+	return (array->dtype == GW_FLOAT32 || array->dtype == GW_FLOAT64) && !gw_name_is_taken(key->edge, key->name);
+}
+
+gw_status gw_plan_stores_find(const char *const *words, uint32_t count, const struct gw_part *part, unsigned threads,
+			      const struct gw_plan_weights *weights, const struct gw_time_plan *times,
+			      struct gw_store_plan *out)
+{
+	char list[GW_CANDIDATES_MAX], fault[256];
+	const struct gw_time_view features = {.meta = gw_part_meta(part),
+					      .context = part,
+					      .find = partition_find_time,
+					      .name_row = partition_name_row};
+	const struct gw_store_view view = {
+		.features = &features, .times = times, .is_weight = partition_is_weight, .weights = weights};
+	gw_status status = gw_store_plan_make(&view, words, count, threads, out);
+	if (status != GW_NOT_FOUND)
+		return status;
+	gw_candidates_list(part, can_be_narrow, list);
+	snprintf(fault, sizeof(fault), "%s", gw_last_error());
+	return gw_fail(GW_NOT_FOUND, "%s; rows that can be narrow: %s", fault, list);
 }

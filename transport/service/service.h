@@ -148,7 +148,7 @@ void gw_service_totals(struct gw_service *service, struct gw_service_totals *out
 #define GW_SERVICE_PEER_NAME 56
 struct gw_service_peer_state {
 	char name[GW_SERVICE_PEER_NAME]; /* "10.0.0.2:51234", "process 1234" */
-	uint8_t client_uuid[16];         /* the same for all connections of a client */
+	uint8_t client_uuid[16];         /* the same for all connections of a client, except the last byte */
 	uint32_t scheme;
 	uint64_t reads, read_bytes, calls;
 	uint32_t calls_open, op; /* op: of the call in progress */

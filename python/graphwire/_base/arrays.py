@@ -1,8 +1,9 @@
 """Converts ids on their way to C, and arrays on their way to the caller: torch tensors, or NumPy arrays without torch.
 
 Feature rows and edges of a mini-batch stay in the library's memory. They are copied only where public_rows must change
-their type. Every array over this memory refers to the mini-batch's lease. When the last of these arrays is freed, in
-any thread, the lease ends and the library takes the mini-batch back.
+their type. The library itself converts rows that are stored narrow (fetched_as). Every array over this memory refers to
+the mini-batch's lease. When the last of these arrays is freed, in any thread, the lease ends and the library takes the
+mini-batch back.
 
 Labels, ids and row numbers are copies. They are small compared with the rows, and a view of them would keep the whole
 mini-batch in memory.
@@ -34,6 +35,7 @@ _STORED = {
 # and becomes int64.
 _SIGNED = {"GW_UINT16": np.int32, "GW_UINT32": np.int64}
 DTYPES = tuple(name[3:].lower() for name in _STORED if name != "GW_INT8_ROW")  # the dtypes that a Tensor can have
+REALS = ("float32", "float16", "bfloat16", "float64")  # the dtypes that `dtype` of loaders and features can be
 _ADDRESS_MIN = 1 << 12  # no memory is below it
 _UNSIGNED = {4: "I", 8: "Q"}  # the struct module's letters, by size
 _NOTHING = ffi.new("int64_t *")  # the address of every empty array
@@ -71,26 +73,68 @@ def dtype_name(code: int) -> str:
     return ffi.string(ffi.cast("gw_dtype", code))
 
 
+def dtype_code(name: Any, allowed: Sequence[str] = DTYPES) -> int:
+    """The gw_dtype of "float32", np.float32 or torch.float32. Raises ValueError, which lists the types."""
+    word = str(name).replace("torch.", "")
+    if isinstance(name, type):
+        try:
+            word = np.dtype(name).name
+        except TypeError:
+            pass
+    if word not in allowed:
+        raise ValueError(f"dtype: {name!r} is not one of the types {', '.join(allowed)}")
+    return int(getattr(lib, f"GW_{word.upper()}"))
+
+
+def real_code(dtype: Any, torch: Any) -> int | None:
+    """The gw_dtype of the argument `dtype` of loaders and features; None: rows keep their types. Raises ValueError for
+    other types, and for bfloat16 where the caller gets NumPy arrays."""
+    if dtype is None:
+        return None
+    code = dtype_code(dtype, REALS)
+    if torch is None and code == lib.GW_BFLOAT16:
+        raise ValueError("dtype: NumPy has no bfloat16")
+    return code
+
+
+def is_real(tensor: Any) -> bool:
+    """Whether the rows of a gw_tensor are real numbers, which `dtype` applies to."""
+    return dtype_name(tensor.original)[3:].lower() in REALS or tensor.dtype == lib.GW_INT8_ROW
+
+
+def fetched_as(tensor: Any, torch: Any, real: int | None = None, stored: bool = False) -> int:
+    """The gw_dtype in which the library fetches rows of a gw_tensor.
+
+    real: the gw_dtype that the caller chose for rows of real numbers; None: rows that were stored narrow have their
+        original type, others their own.
+    stored: rows that are not narrow stay as they are stored, and public_rows converts them.
+    """
+    code = int(tensor.original)
+    if real is not None and is_real(tensor):
+        return real
+    if code == lib.GW_INT8_ROW:
+        return int(lib.GW_FLOAT32)
+    if stored and code == tensor.dtype:
+        return code
+    return int(lib.GW_FLOAT32) if torch is None and code == lib.GW_BFLOAT16 else code
+
+
 def public_dtype(code: int, torch: Any) -> Any:
-    """The torch or NumPy dtype in which callers get rows of a gw_dtype."""
+    """The torch or NumPy dtype in which callers get rows that are fetched as a gw_dtype."""
     name = dtype_name(code)
     if torch is None:
-        return np.dtype(np.float32) if name in ("GW_BFLOAT16", "GW_INT8_ROW") else np.dtype(_STORED[name])
+        return np.dtype(np.float32) if name == "GW_BFLOAT16" else np.dtype(_STORED[name])
     if name == "GW_BFLOAT16":
         return torch.bfloat16
-    if name == "GW_INT8_ROW":
-        return torch.float32
     if name in _SIGNED:
         return torch.int32 if name == "GW_UINT16" else torch.int64
     return torch.int64 if name == "GW_UINT64" else torch.from_numpy(np.empty(0, _STORED[name])).dtype
 
 
 def public_shape(tensor: Any) -> tuple[int, ...]:
-    """The shape that callers see: rows of int8_row without their 8 bytes of scale and offset."""
+    """The shape that callers see: rows of int8_row without their scale, offset and padding."""
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
-    if dtype_name(tensor.dtype) == "GW_INT8_ROW":
-        return shape[:-1] + (shape[-1] - 8,)
-    return shape
+    return (shape[0], int(tensor.numbers)) if tensor.dtype == lib.GW_INT8_ROW else shape
 
 
 class RowsOf(int):
@@ -317,20 +361,16 @@ def copied(pointer: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return array
 
 
-def stored_rows(tensor: Any, rows: int) -> tuple[tuple[int, ...], np.dtype]:
-    """Shape and NumPy type of `rows` rows of a gw_tensor in memory."""
-    return (rows,) + tuple(tensor.shape[i] for i in range(1, tensor.ndim)), np.dtype(_STORED[dtype_name(tensor.dtype)])
+def fetched_rows(tensor: Any, code: int, rows: int) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and NumPy type in memory of `rows` rows of a gw_tensor that are fetched as a gw_dtype."""
+    return (rows,) + public_shape(tensor)[1:], np.dtype(_STORED[dtype_name(code)])
 
 
 def public_rows(rows: np.ndarray, code: int, torch: Any) -> Array:
-    """Converts stored rows to the caller's type. The result is a copy only for bfloat16 in NumPy, for uint16 and uint32
-    in torch, and for int8_row in both."""
+    """Converts rows that were fetched as a gw_dtype to the caller's type. The result is a copy only for bfloat16 in
+    NumPy, and for uint16 and uint32 in torch."""
     name = dtype_name(code)
-    if name == "GW_INT8_ROW":
-        width = rows.shape[-1]
-        head = np.ascontiguousarray(rows[..., :8]).view(np.float32).reshape(rows.shape[:-1] + (2,))
-        rows = head[..., :1] * rows[..., 8:width].astype(np.float32) + head[..., 1:]
-    elif name == "GW_BFLOAT16":
+    if name == "GW_BFLOAT16":
         if torch is not None:
             return torch.from_numpy(rows.view(np.int16)).view(torch.bfloat16)
         rows = (rows.astype(np.uint32) << 16).view(np.float32)
@@ -392,25 +432,30 @@ def to_stored(rows: Any, code: int, dtype: np.dtype) -> np.ndarray:
         return np.asarray(rows, dtype=dtype)
 
 
-def gather_all(client: Any, asked: Sequence[tuple[Any, Ids]], torch: Any) -> list[Array]:
-    """Reads rows of several gw_tensors into new arrays. All reads run at the same time."""
+def gather_all(client: Any, asked: Sequence[tuple[Any, Ids]], torch: Any,
+               reals: Sequence[int | None] | None = None) -> list[Array]:
+    """Reads rows of several gw_tensors into new arrays. All reads run at the same time. reals: for each, as in
+    fetched_as."""
     arrays = [ids_array(ids, tensor.shape[0]) for tensor, ids in asked]
-    found = [np.empty(*stored_rows(tensor, len(array))) for (tensor, _), array in zip(asked, arrays)]
-    finish(*[partial(lib.gw_gather_start, client.pointer, tensor, ids_pointer(array), len(array), pointer(rows))
-             for (tensor, _), array, rows in zip(asked, arrays, found)])
-    return [public_rows(rows, tensor.dtype, torch) for (tensor, _), rows in zip(asked, found)]
+    codes = [fetched_as(tensor, torch, real) for (tensor, _), real in zip(asked, reals or [None] * len(asked))]
+    found = [np.empty(*fetched_rows(tensor, code, len(array))) for (tensor, _), code, array in zip(
+        asked, codes, arrays)]
+    finish(*[partial(lib.gw_gather_as_start, client.pointer, tensor, code, ids_pointer(array), len(array),
+                     pointer(rows)) for (tensor, _), code, array, rows in zip(asked, codes, arrays, found)])
+    return [public_rows(rows, code, torch) for code, rows in zip(codes, found)]
 
 
-def gather(client: Any, tensor: Any, ids: Ids, torch: Any) -> Array:
-    """Reads rows of one gw_tensor into a new array."""
-    return gather_all(client, [(tensor, ids)], torch)[0]
+def gather(client: Any, tensor: Any, ids: Ids, torch: Any, real: int | None = None) -> Array:
+    """Reads rows of one gw_tensor into a new array. real: as in fetched_as."""
+    return gather_all(client, [(tensor, ids)], torch, [real])[0]
 
 
 def gather_into(client: Any, tensor: Any, ids: Ids, out: Array, torch: Any) -> None:
     """Reads rows of one gw_tensor into the caller's memory; Tensor.gather lists the errors."""
     array = ids_array(ids, tensor.shape[0])
-    name, dtype = dtype_name(tensor.dtype), public_dtype(tensor.dtype, torch)
-    if name == "GW_INT8_ROW" or (name == "GW_BFLOAT16" if torch is None else name in _SIGNED):
+    code = fetched_as(tensor, torch)
+    name, dtype = dtype_name(code), public_dtype(code, torch)
+    if torch is not None and name in _SIGNED:
         raise TypeError(f"rows of {name[3:].lower()} come out converted to {dtype}, and cannot be read into existing "
                         "memory: read them by [ids]")
     if out.dtype != dtype:
@@ -424,7 +469,7 @@ def gather_into(client: Any, tensor: Any, ids: Ids, out: Array, torch: Any) -> N
         fit, address = out.is_contiguous() and out.device.type == "cpu", out.data_ptr()
     if not fit:
         raise ValueError("out must be contiguous memory of the host that can be written")
-    finish(partial(lib.gw_gather_start, client.pointer, tensor, ids_pointer(array), len(array),
+    finish(partial(lib.gw_gather_as_start, client.pointer, tensor, code, ids_pointer(array), len(array),
                    ffi.cast("void *", address)))
 
 

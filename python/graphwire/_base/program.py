@@ -19,11 +19,12 @@ _LEVELS = {"error": logging.ERROR, "warn": logging.WARNING, "info": logging.INFO
 
 
 class ProgramError(RuntimeError):
-    """The program `graphwire` failed; the text names the cause. line: the program's own last line."""
+    """The program `graphwire` failed; the text names the cause. line: the program's own last line. status: its exit
+    status."""
 
-    def __init__(self, text: str, line: str = ""):
+    def __init__(self, text: str, line: str = "", status: int = 1):
         super().__init__(text)
-        self.line = line
+        self.line, self.status = line, status
 
 
 def program() -> str:

@@ -9,10 +9,13 @@ or a pipe; False shows none. Without tqdm there is no bar.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
 from graphwire._base import checks
+
+_USUAL_SIZE = {"ncols": 80, "nrows": 24}
 
 
 def _tqdm() -> Any:
@@ -27,6 +30,15 @@ def _tqdm() -> Any:
 def _is_seen(bars: Any) -> bool:
     """Whether a person sees the bars: in a notebook, or on a terminal."""
     return "notebook" in getattr(bars, "__module__", "") or (sys.stderr is not None and sys.stderr.isatty())
+
+
+def _size() -> dict[str, int]:
+    """The usual size, for a terminal that reports none, where tqdm would write nothing. Else tqdm finds it out."""
+    try:
+        found = os.get_terminal_size(sys.stderr.fileno())
+    except (OSError, ValueError, AttributeError):  # no terminal
+        return {}
+    return {} if all(found) else _USUAL_SIZE
 
 
 def wanted(progress: Any) -> bool:
@@ -44,7 +56,7 @@ class Bar:
         self._bar: Any = None
         if wanted(progress):
             self._bar = _tqdm()(desc=what, total=total, unit=unit, initial=done, leave=False, unit_scale=unit == "B",
-                                unit_divisor=1024, disable=False)
+                                unit_divisor=1024, disable=False, **_size())
 
     def to(self, done: int) -> None:
         """Shows that `done` units of the work are done."""

@@ -24,6 +24,9 @@ _ZONE = ":[0-9.]+ ?(Z|[+-][0-9:]+)$"  # ends a time in a zone
 _UNIT_NAMES = {"D": "days", "s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}  # of each unit of times
 
+_DTYPES = {**{f"{kind}{bits}": np.dtype(f"{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
+           "bool": np.dtype(np.bool_), "halffloat": np.dtype(np.float16), "float": np.dtype(np.float32),
+           "double": np.dtype(np.float64)}  # {type of Arrow: that of NumPy}
 _SPLITS = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test",
            "": "", "none": ""}
 
@@ -67,6 +70,36 @@ def plain(column: Any) -> Any:
     return column
 
 
+def _bits(buffer: Any, column: Any) -> np.ndarray:
+    """The bits of a buffer that belong to the rows of a column, bool [rows]."""
+    bits = np.frombuffer(buffer, np.uint8)[column.offset // 8:(column.offset + len(column) + 7) // 8]
+    start = column.offset % 8
+    return np.unpackbits(bits, bitorder="little")[start:start + len(column)].view(np.bool_)
+
+
+def in_numpy(column: Any) -> np.ndarray:
+    """The values of a column as Arrow's to_numpy() gives them. Numbers need no more than the column's buffers, and
+    to_numpy() imports pandas, if it is installed, which takes longer than to read a small table."""
+    dtype = _DTYPES.get(str(column.type))
+    if dtype is None or not len(column) or (column.null_count and dtype.kind != "f"):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    present, values = column.buffers()
+    if dtype == np.bool_:
+        return _bits(values, column)
+    found = np.frombuffer(values, dtype, len(column), column.offset * dtype.itemsize)
+    if column.null_count:
+        found = np.where(_bits(present, column), found, dtype.type(np.nan))
+    return found
+
+
+def taken(column: Any, rows: np.ndarray) -> Any:
+    """These rows of a column, int64 and ascending, each once. Arrow would import pandas to take rows of NumPy."""
+    if len(rows) == len(column):
+        return column
+    pa = arrow()
+    return column.take(pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows)]))
+
+
 def refuse_missing(column: Any, name: str, where: Where, advice: str = "fill it in") -> None:
     pa = arrow()
     if not column.null_count and not pa.types.is_floating(column.type):
@@ -81,7 +114,7 @@ def present(column: Any) -> np.ndarray:
     """Whether each value is there, bool [rows]: neither null nor NaN."""
     column = plain(column)
     missing = column.is_null(nan_is_null=arrow().types.is_floating(column.type))
-    return ~np.asarray(missing.to_numpy(zero_copy_only=False))
+    return ~in_numpy(missing)
 
 
 def refuse_bytes(column: Any, name: str, where: Where) -> None:
@@ -176,10 +209,10 @@ def ids(column: Any, name: str, where: Where) -> Ids:
     if pa.types.is_null(column.type):  # without rows; a row would be missing
         return np.zeros(0, np.int64)
     if pa.types.is_floating(column.type):
-        return _rows.whole(column.to_numpy(zero_copy_only=False), lambda row: f"{where(row)}: column {name}")
+        return _rows.whole(in_numpy(column), lambda row: f"{where(row)}: column {name}")
     if not pa.types.is_integer(column.type):
         raise TypeError(f"{where(0)}: column {name}: ids are integers or text, not {column.type}: cast the column")
-    return narrow.exactly(column.to_numpy(zero_copy_only=False), np.int64,
+    return narrow.exactly(in_numpy(column), np.int64,
                           _beyond(name, where, "ids", ": cast the column to text"))
 
 
@@ -209,7 +242,7 @@ def _flat(column: Any, name: str, where: Where, missing: bool) -> np.ndarray:
     if pa.types.is_fixed_size_list(column.type):
         width = column.type.list_size
     else:
-        lengths = column.value_lengths().to_numpy(zero_copy_only=False)
+        lengths = in_numpy(column.value_lengths())
         width = int(lengths[0]) if len(lengths) else 0
         if (lengths != width).any():
             row = int(np.argmax(lengths != width))
@@ -238,7 +271,7 @@ def _numbers(column: Any, name: str, where: Where, missing: bool = False) -> np.
     if pa.types.is_null(column.type):  # without rows; a row would be missing
         return np.zeros(0)
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type):
-        return np.asarray(column.to_numpy(zero_copy_only=False))
+        return in_numpy(column)
     advice = ("declare it in text=[…] or categories=[…]" if is_text(column.type) else
               "name it in features=[…] or time=…, or cast it to integers" if pa.types.is_temporal(column.type) else
               "cast it to a number")
@@ -249,7 +282,7 @@ def _since_1970(column: Any) -> tuple[np.ndarray, str]:
     """(int64 [rows], their unit) of timestamps and dates, UTC."""
     pa = arrow()
     days = pa.types.is_date32(column.type)
-    units = (column.cast(pa.int32()) if days else column).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    units = in_numpy((column.cast(pa.int32()) if days else column).cast(pa.int64()))
     return units, time_unit(column.type)
 
 
@@ -288,12 +321,12 @@ def text_faults(texts: Any, integers: bool, name: str, where: Where) -> dict[str
     compute = pa.compute
     values = texts.cast(pa.float64())
     if integers:
-        doubtful = ~narrow.are_exact(texts.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), np.float64)
+        doubtful = ~narrow.are_exact(in_numpy(texts.cast(pa.int64()).fill_null(0)), np.float64)
     else:
         sizes = compute.abs(values)
         small = compute.and_(compute.equal(sizes, 0.0), compute.match_substring_regex(texts, "^[^eE]*[1-9]"))
         either = compute.or_(compute.greater_equal(sizes, 2.0**53), small)
-        doubtful = either.fill_null(False).to_numpy(zero_copy_only=False)
+        doubtful = in_numpy(either.fill_null(False))
     for row in np.flatnonzero(doubtful).tolist():
         text = texts[row].as_py()
         fault = narrow.text_fault(text, values[row].as_py())
@@ -352,7 +385,7 @@ def times(column: Any, name: str, where: Where) -> np.ndarray:
     if not pa.types.is_integer(column.type):
         raise TypeError(f"{where(0)}: column {name}: times are integers, timestamps or dates, not {column.type}: name "
                         "other numbers in features=[…], and in time= of partition_graph")
-    return narrow.exactly(column.to_numpy(zero_copy_only=False), np.int64, _beyond(name, where, "times"))
+    return narrow.exactly(in_numpy(column), np.int64, _beyond(name, where, "times"))
 
 
 def texts(column: Any, name: str, where: Where) -> Texts:
@@ -366,7 +399,7 @@ def texts(column: Any, name: str, where: Where) -> Texts:
 
 def _split_masks(column: Any, name: str, where: Where) -> dict[str, np.ndarray]:
     coded = column.dictionary_encode()
-    codes = coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
+    codes = in_numpy(coded.indices.fill_null(len(coded.dictionary)))
     words = [str(word).strip().lower() for word in coded.dictionary.to_pylist()] + [""]
     for code, word in enumerate(words):
         if word not in _SPLITS and (codes == code).any():

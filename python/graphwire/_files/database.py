@@ -16,11 +16,12 @@ Errors: ValueError and TypeError, which name the table or the file, the column a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
@@ -70,6 +71,11 @@ class _Edges:
                 self._times[name] = npy.Rows(self._files.path(".npy"))
             self._times[name].append(times[found if column else rows])
 
+    @property
+    def timed(self) -> bool:
+        """Whether the edges have times."""
+        return TIME in self._all_times
+
     def close(self) -> None:
         """Ends the files, and adds them to the words of `graphwire import`."""
         files, of = self._files, label(self.etype)
@@ -84,18 +90,22 @@ class _Edges:
                 files.add("--edge-time", self.etype, rows.path, f"times of {of}")
             else:
                 files.add("--edge-feature", (*self.etype, name), rows.path, f"edge feature {name} of {of}")
-        lost = self.null + self.dangling
-        if lost:
-            _log.warning("%s.%s -> %s: %s of %s rows have no edge: the key is missing in %s, and refers to no row in "
-                         "%s", self.etype[0], "+".join(self.key.columns), self.key.table, f"{lost:,}",
-                         f"{self.rows:,}", f"{self.null:,}", f"{self.dangling:,}")
 
     def record(self) -> dict[str, Any]:
         return {"columns": list(self.key.columns), "table": self.key.table, "rows": self.rows, "null": self.null,
                 "dangling": self.dangling, "reverse": self.key.reverse}
 
 
-class _Described:
+def tell_lost(table: str, record: Mapping[str, Any]) -> None:
+    """One line for a foreign key, some of whose rows have no edge. record: that of _Edges."""
+    lost = record["null"] + record["dangling"]
+    if lost:
+        _log.warning("%s.%s -> %s: %s of %s rows have no edge: the key is missing in %s, and refers to no row in %s",
+                     table, "+".join(record["columns"]), record["table"], f"{lost:,}", f"{record['rows']:,}",
+                     f"{record['null']:,}", f"{record['dangling']:,}")
+
+
+class Described:
     """A table of a database: its description, and its rows."""
 
     def __init__(self, name: str, table: Table):
@@ -142,6 +152,14 @@ def _opened(name: str, source: Any) -> Rows:
     return opened(source, what, TextOptions(None, None, None, ()).words(name))
 
 
+class Settled(NamedTuple):
+    """What the tables decide on together. columns: of each table, with its types. unit: of all times."""
+
+    columns: dict[str, Columns]
+    unit: Optional[str]
+    timed: bool  # whether a table has times
+
+
 @keywords
 class Database:
     """Tables with keys, which partition_graph reads: the result of from_database."""
@@ -149,57 +167,77 @@ class Database:
     __module__ = "graphwire"
 
     def __init__(self, tables: Mapping[str, Table], missing: str, unit: Optional[str]):
-        self._tables = {name: _Described(name, table) for name, table in tables.items()}
+        self.tables = {name: Described(name, table) for name, table in tables.items()}
         self._missing, self._unit = missing, unit
+        self._bar: Optional[Bar] = None
         self.name: Optional[str] = None
         self.record: dict[str, Any] = {}  # known after write(): what `graphwire inspect` shows
 
     def __repr__(self) -> str:
-        return f"<graphwire.Database: tables {', '.join(self._tables)}>"
+        return f"<graphwire.Database: tables {', '.join(self.tables)}>"
 
-    def write(self, folder: Path, progress: Optional[bool] = False) -> tuple[list[str], dict[str, str]]:
+    def write(self, folder: Path, progress: Optional[bool] = False,
+              settled: Optional[Settled] = None) -> tuple[list[str], dict[str, str]]:
         """Writes the graph to files in the folder. Returns the arguments of `graphwire import`, and {file: what it
-        holds} for errors. progress: a bar, as for partition_graph."""
-        passes = {one.name: 1 + bool(one.table.foreign_keys) for one in self._tables.values()}
-        counts = [one.rows.count() for one in self._tables.values()]
-        total = None if None in counts else sum(count * passes[name] for name, count in zip(self._tables, counts)
-                                                if count is not None)
-        with Bar("tables", progress, total=total, unit=" rows") as bar:
-            self._bar, self._done = bar, 0
-            return self._write(Files(folder))
+        holds} for errors. progress: a bar, as for partition_graph. settled: what settle() returned."""
+        settled = settled or self.settle()
+        with self.showing(progress, self.tables, {name: one.table.foreign_keys for name, one in self.tables.items()}):
+            return self._write(Files(folder), settled)
 
-    def _write(self, files: Files) -> tuple[list[str], dict[str, str]]:
+    @contextlib.contextmanager
+    def showing(self, progress: Optional[bool], nodes: Iterable[str], edges: Mapping[str, Any]) -> Iterator[None]:
+        """Shows a bar while the rows of some tables are read: once for their nodes, and once for their edges."""
+        passes = [*nodes, *(name for name, keys in edges.items() if keys)]
+        counts = [self.tables[name].rows.count() for name in passes]
+        total = None if None in counts else sum(count for count in counts if count is not None)
+        with Bar("tables", progress, total=total, unit=" rows") as self._bar:
+            self._done = 0
+            yield
+
+    def settle(self) -> Settled:
+        """Decides on the types of keys, and on the unit of times."""
         columns = {name: Columns(one.name, one.rows, one.table, one.features, one.key_columns, one.time_columns)
-                   for name, one in self._tables.items()}
+                   for name, one in self.tables.items()}
         self._settle_keys(columns)
         unit = _relational.common_unit(columns.values(), self._unit)
+        return Settled(columns, unit, any(one.time_columns for one in self.tables.values()))
+
+    def _write(self, files: Files, settled: Settled) -> tuple[list[str], dict[str, str]]:
+        columns = settled.columns
         for one in columns.values():
-            one.settle_features(unit, any(some.time_columns for some in self._tables.values()))
-        numberings = {name: Numbering() for name, one in self._tables.items() if one.table.key}
+            one.settle_features(settled.unit, settled.timed)
+        numberings = {name: Numbering() for name, one in self.tables.items() if one.table.key}
         counts, times = {}, {}
-        for name in self._tables:
+        for name in self.tables:
             files.words += ["--node-type", files.type_name(name)]
-            counts[name], times[name] = self._write_nodes(files, name, columns[name], numberings.get(name))
-        edges = [one for name in self._tables for one in self._write_edges(files, name, columns, numberings, times)]
+            counts[name], times[name] = self.write_nodes(files, name, columns[name], numberings.get(name))
+        edges = [one for name, table in self.tables.items() for one in self.write_edges(
+            files, name, table.table.foreign_keys, columns, numberings, times)]
         for name, numbering in numberings.items():
             numbering.close()
-            files.add("--node-feature", (name, "orig_id"), numbering.write(files.path("")), f"ids of {name}")
+            self.write_keys(files, name, numbering)
         if any(times.values()):
             files.words += ["--time", TIME]
-        self._note(counts, edges)
+        self.note(counts, {name: [one.record() for one in edges if one.etype[0] == name] for name in self.tables})
+        self.tell_lost()
         arrow().default_memory_pool().release_unused()
         return files.words, files.names
+
+    @staticmethod
+    def write_keys(files: Files, name: str, numbering: Numbering) -> None:
+        files.add("--node-feature", (name, "orig_id"), numbering.write(files.path("")), f"ids of {name}")
 
     def _advance(self, rows: int) -> None:
         """Counts rows that are done."""
         self._done += rows
-        self._bar.to(self._done)
+        if self._bar is not None:
+            self._bar.to(self._done)
 
     def _settle_keys(self, columns: Mapping[str, Columns]) -> None:
         """Gives the columns of a key, and those that refer to it, one kind: integers, texts, times or bools."""
-        pairs = [((one.name, column), (key.table, target)) for one in self._tables.values()
+        pairs = [((one.name, column), (key.table, target)) for one in self.tables.values()
                  for key in one.table.foreign_keys
-                 for column, target in zip(key.columns, self._tables[key.table].table.key)
+                 for column, target in zip(key.columns, self.tables[key.table].table.key)
                  if columns[one.name].has_type(column) and columns[key.table].has_type(target)]
         ranks = {"integer": 0, "text": 1, "time": 2, "bool": 2}  # of two kinds, the column of the lower one changes
         while True:  # until nothing changes: a key may refer to a key that refers on
@@ -210,12 +248,12 @@ class Database:
             (table, column), like = sorted(unlike, key=lambda end: ranks[kinds[end]])
             columns[table].make_like(column, columns[like[0]], like[1])
 
-    def _write_nodes(self, files: Files, name: str, columns: Columns,
-                     numbering: Optional[Numbering]) -> tuple[int, dict[str, np.ndarray]]:
+    def write_nodes(self, files: Files, name: str, columns: Columns,
+                    numbering: Optional[Numbering]) -> tuple[int, dict[str, np.ndarray]]:
         """Writes the rows of a table. Returns their number and their times, {feature: times}."""
         writer, count = Writer(files, name, columns.features, columns.types), 0
         times = {one: npy.Rows(files.path(".npy")) for one in columns.times}
-        key = self._tables[name].table.key
+        key = self.tables[name].table.key
         for where, batch in columns.read(columns.of_nodes):
             if numbering is not None:
                 self._number(numbering, columns.keys(batch, key, where), key, where)
@@ -242,11 +280,16 @@ class Database:
             raise ValueError(f"{where(row)}: column {', '.join(key)}: {value(ids, row)!r} is the key of an earlier row "
                              "too")
 
-    def _write_edges(self, files: Files, name: str, columns: Mapping[str, Columns], numberings: Mapping[str, Numbering],
-                     times: Mapping[str, Mapping[str, np.ndarray]]) -> Iterator[_Edges]:
-        """Writes the edges of the foreign keys of a table."""
-        described, first = self._tables[name], 0
-        edges = [_Edges(files, name, key, key.missing or self._missing, times) for key in described.table.foreign_keys]
+    def missing_of(self, key: ForeignKey) -> str:
+        """"drop" or "error"."""
+        return key.missing or self._missing
+
+    def write_edges(self, files: Files, name: str, keys: Sequence[ForeignKey], columns: Mapping[str, Columns],
+                    numberings: Mapping[str, Numbering],
+                    times: Mapping[str, Mapping[str, np.ndarray]]) -> Iterator[_Edges]:
+        """Writes the edges of foreign keys of a table."""
+        first = 0
+        edges = [_Edges(files, name, key, self.missing_of(key), times) for key in keys]
         wanted = dict.fromkeys(column for one in edges for column in one.key.columns)
         for where, batch in columns[name].read(list(wanted)) if edges else ():
             for one in edges:
@@ -281,16 +324,24 @@ class Database:
 
     def write_record(self, config: Path) -> None:
         """Writes what `graphwire inspect` shows of the tables, into the folder of the graph's JSON."""
-        graph_id = json.loads(config.read_text("utf-8"))["graph_id"]
         with whole(config.with_suffix(".tables.json")) as path:
-            path.write_text(json.dumps({"format": RECORD, "graph_id": graph_id, **self.record}, ensure_ascii=False,
-                                       indent=1) + "\n", "utf-8")
+            path.write_text(self.record_text(json.loads(config.read_text("utf-8"))["graph_id"]), "utf-8")
 
-    def _note(self, counts: Mapping[str, int], edges: list[_Edges]) -> None:
+    def record_text(self, graph_id: str) -> str:
+        """The record of the tables, as JSON."""
+        return json.dumps({"format": RECORD, "graph_id": graph_id, **self.record}, ensure_ascii=False, indent=1) + "\n"
+
+    def note(self, counts: Mapping[str, int], keys: Mapping[str, list[dict[str, Any]]]) -> None:
+        """Makes the record. counts: {table: rows}; keys: {table: records of _Edges}."""
         self.record = {"tables": {name: {
             "rows": counts[name], "key": list(one.table.key), "time": one.table.time, "end_time": one.table.end_time,
-            "foreign_keys": [some.record() for some in edges if some.etype[0] == name]}
-            for name, one in self._tables.items()}}
+            "foreign_keys": keys[name]} for name, one in self.tables.items()}}
+
+    def tell_lost(self) -> None:
+        """One line for each foreign key, some of whose rows have no edge. Known after note()."""
+        for name, table in self.record["tables"].items():
+            for record in table["foreign_keys"]:
+                tell_lost(name, record)
 
 
 @keywords

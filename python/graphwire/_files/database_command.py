@@ -1,6 +1,6 @@
 """graphwire import --tables FILE: the description of tables in a JSON file becomes a one-part graph.
 
-    words ─▶ from_database ─▶ files in a temporary folder ─▶ `graphwire import`, with the other words ─▶ the record
+    words ─▶ from_database ─▶ Build, with the other words for `graphwire import`
 
 The result has the bytes that partition_graph divides. The program has no reader of Parquet, so this package takes the
 command before the program runs.
@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from graphwire._base.native import GraphwireError
-from graphwire._base.program import program
-from graphwire._base.scratch import Scratch, descriptors
+from graphwire._base.program import ProgramError
 from graphwire._files.database import from_database
+from graphwire._files.database_build import FOR_TYPES, Build, is_full
 from graphwire._files.descriptions import MISSING, UNITS
 
 _OTHERS = ("--from", "--edges", "--triples")  # other inputs
@@ -43,42 +41,49 @@ def _parsed(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--name")
     parser.add_argument("--missing", choices=MISSING)
     parser.add_argument("--unit", choices=UNITS)
-    parser.add_argument("--replace", action="store_true")
+    for option in ("--threads", "--memory"):
+        parser.add_argument(option)
+    for flag in ("--replace", "--rebuild", "--resume", "--quiet"):
+        parser.add_argument(flag, action="store_true")
     given, others = parser.parse_known_args(words)
     wrong = next((one for one in others if one.partition("=")[0] in _OTHERS), None)
     if wrong is not None:
         raise _Usage(f"--tables describes the whole graph: leave out {wrong.partition('=')[0]}")
-    if not given.replace and os.path.lexists(given.out):
-        raise ValueError(f"{given.out} exists already: remove it, choose another --out, or pass --replace")
-    return given, others + (["--replace"] if given.replace else [])
+    wrong = next((one for one in others if one not in FOR_TYPES), None)
+    if wrong is not None and (given.rebuild or given.resume):
+        raise _Usage(f"--{'rebuild' if given.rebuild else 'resume'} makes types one at a time: leave out {wrong}")
+    return given, others
 
 
-def _import(words: Sequence[str]) -> int:
-    given, others = _parsed(words)
+def _import(given: argparse.Namespace, options: Sequence[str]) -> None:
     database = from_database(given.tables, missing=given.missing, unit=given.unit)
-    out, name = Path(given.out), given.name or database.name or "graph"
-    out.absolute().parent.mkdir(parents=True, exist_ok=True)
-    with Scratch(out.absolute().parent, f".{out.name}") as folder:
-        made, _ = database.write(folder, False if "--quiet" in others else None)
-        with descriptors() as kept:
-            status = subprocess.run([program(), "import", *made, "--edge-ids", "--name", name, "--out", str(out),
-                                     *others], pass_fds=kept).returncode
-    if status == 0:
-        database.write_record(out / f"{name}.json")
-    return status
+    others = [*(["--threads", given.threads] if given.threads else []),
+              *(["--memory", given.memory] if given.memory else []), *(["--quiet"] if given.quiet else [])]
+    build = Build(database, Path(given.out), given.name or database.name or "graph", options, replace=given.replace,
+                  rebuild=given.rebuild, resume=given.resume, progress=False if given.quiet else None, others=others,
+                  prints=True)
+    build.run()
+    if build.said and not given.quiet:
+        print(build.said)
 
 
 def main(words: Sequence[str]) -> int:
     """Runs the command. words: those behind `import`. Returns the exit status."""
     logging.basicConfig(format="graphwire import: %(message)s", stream=sys.stderr)
-    status = 1
+    status, given = 1, argparse.Namespace(resume=False)
     try:
-        return _import(words)
+        given, options = _parsed(words)
+        _import(given, options)
+        return 0
+    except ProgramError as error:
+        status, said = error.status, error.line.partition(": ")[2] or str(error)
     except KeyboardInterrupt:
         return 130
     except OSError as error:
         said = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
     except (ValueError, TypeError, ImportError, GraphwireError) as error:
         status, said = 2 if isinstance(error, _Usage) else 1, str(error)
+    if given.resume and is_full(said):
+        said += "; finished steps are kept, and the same command goes on from them"
     print(f"graphwire import: {said}", file=sys.stderr)
     return status

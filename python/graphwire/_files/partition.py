@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,74 +27,22 @@ from graphwire._base import checks
 from graphwire._base import progress as _progress
 from graphwire._base.escape import escaped, escaped_names, escaped_type
 from graphwire._base.keywords import keywords
-from graphwire._base.program import ProgramError, logged, program, without_options
-from graphwire._base.scratch import Scratch, descriptors
+from graphwire._base.program import ProgramError
+from graphwire._base.scratch import Scratch
 from graphwire._files import rows as _rows
 from graphwire._files.chunks import Chunked
 from graphwire._files.database import Database
+from graphwire._files.database_build import Build
 from graphwire._files.graph_arrays import Arrays
 from graphwire._files.graphs import arrays_of
 from graphwire._files.pyg_data import unplaced
+from graphwire._files.running import run
 from graphwire._files.tables import Tables
 
 _log = logging.getLogger("graphwire")
 _OF_FILES = (Tables, Chunked, Database)
+NARROW = ("float16", "bfloat16", "int8_row")  # the types that `store` can name
 _CLASSES_MAX = 32  # GW_PLAN_NUMBERS_MAX of tools/partition/plan.h
-_PROGRESS = re.compile(r"(.+?) \d[^(]* of [^(]*\((\d+) %\)[^,]*, .*/s$")  # as core/system/progress.c writes it
-
-
-def _in_arguments(line: str, names: Mapping[str, str]) -> str:
-    """Translates an error line of the program to the caller's terms: arguments instead of options, and the caller's
-    data instead of temporary files. names: {file: what it holds}."""
-    for path in sorted(names, key=len, reverse=True):
-        line = line.replace(path, names[path])
-    line = re.sub(r'feature "[^"]*": (?=(node|edge) feature )', "", line)  # the option names the feature again
-    line = re.sub(r"--(node-feature|node-mask|edge-feature|edges|num-nodes|name|weight|time|assignment): ", "", line)
-    return without_options(line.replace("--edge-feature", "edge_features"))
-
-
-class _Report:
-    """What the program writes to stderr: its progress moves the bar, other lines are logged."""
-
-    def __init__(self, bar: _progress.Bar, names: Mapping[str, str]):
-        self._bar, self._names = bar, names
-        self.last = ""
-
-    def take(self, line: str) -> None:
-        """Takes one line. The last one is the error, if the program fails, and is not logged before the next one."""
-        self.log()
-        moved = _PROGRESS.match(line)
-        if moved:
-            self._bar.to(int(moved.group(2)))
-            self._bar.say(moved.group(1))
-        self.last = "" if moved else line
-
-    def log(self) -> None:
-        if self.last:
-            level, text = logged(self.last)
-            _log.log(level, "%s", _in_arguments(text, self._names))
-
-
-def run(words: Sequence[Any], names: Mapping[str, str] | None = None, progress: bool = False) -> None:
-    """Runs the program. names: {file: what it holds}, for messages. progress: show a bar. Raises RuntimeError with the
-    program's last line."""
-    with _progress.Bar(str(words[0]), progress, total=100, unit="%") as bar:
-        report = _Report(bar, names or {})
-        with descriptors() as kept, subprocess.Popen(
-                [program(), *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-                errors="surrogateescape", pass_fds=kept) as process:
-            try:
-                assert process.stderr is not None
-                for line in process.stderr:
-                    if line.strip():
-                        report.take(line.strip())
-            except BaseException:  # a signal's exception ends the program too
-                process.kill()
-                raise
-        if process.returncode:
-            raise ProgramError(_in_arguments(report.last, names or {}) if report.last else
-                               f"graphwire {words[0]} ended with {process.returncode}", report.last)
-        report.log()
 
 
 def _paths(words: Sequence[Any]) -> list[str]:
@@ -196,6 +143,22 @@ def _named(what: str, given: str | Sequence[str], of: str = "an edge feature") -
     return [f"--{what}={escaped_type(name)}" for name in names]
 
 
+def _stored(given: Mapping[str, Any] | None) -> list[str]:
+    """The options for the argument `store`. Raises TypeError and ValueError."""
+    if given is None:
+        return []
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) and name for name in given):
+        raise TypeError(f'store is {{"NAME", "TYPE:NAME" or "SRC:REL:DST:NAME": type}}, not {given!r}')
+    found = []
+    for name, dtype in given.items():
+        word = next((kind for kind in NARROW if kind in (dtype, getattr(dtype, "__name__", None), str(dtype).replace(
+            "torch.", ""))), None)
+        if word is None:
+            raise ValueError(f"store: {name}: {dtype!r} is not one of the types {', '.join(NARROW)}")
+        found.append(f"--store={escaped_type(name)}={word}")
+    return found
+
+
 def _completed(graph: Any, node_features: Mapping[Any, Any] | None, edge_features: Mapping[Any, Any] | None,
                num_nodes: int | Mapping[str, int] | None) -> Arrays:
     """The graph's arrays, with the given features and numbers of nodes added."""
@@ -284,6 +247,15 @@ def _size(memory: int | str) -> str:
     return str(checks.integer("memory", memory, 1))
 
 
+def _build_whole(database: Database, out: Path, name: str, flags: Sequence[str], limit: Sequence[str], resume: bool,
+                 progress: bool) -> None:
+    """Builds the graph of a database in one part, or as much of it as has changed."""
+    build = Build(database, out, name, flags, rebuild=True, resume=resume, progress=progress, others=limit)
+    build.run()
+    if build.said:
+        _log.info("%s: %s", out, build.said)
+
+
 def _holds_graph(folder: Path) -> bool:
     """Whether a folder has the JSON of a graph, which `graphwire partition --replace` then replaces."""
     return any(re.search(rb'"format":\s*"graphwire-\d', path.read_bytes()) for path in folder.glob("[!.]*.json")
@@ -308,7 +280,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
                     balance_nodes: Any = None, balance_edges: bool = False, num_trainers_per_machine: int = 1,
                     objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = False,
                     seed: int = 0, weight: str | Sequence[str] = (), time: str | Sequence[str] = (),
-                    assignment: Any = None, memory: int | str | None = None, progress: bool | None = None) -> Path:
+                    assignment: Any = None, memory: int | str | None = None, store: Mapping[str, Any] | None = None,
+                    progress: bool | None = None, whole: str | os.PathLike | None = None, resume: bool = False) -> Path:
     """Divides a graph into parts, writes them to a folder, and returns the path of their JSON, out/name.json.
 
     graph: a graph of DGL, PyTorch Geometric (Data, HeteroData), NetworkX, SciPy or graphwire.datasets; the result of
@@ -350,7 +323,17 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     memory: bytes, or a text such as "20Gi", for edges and arrays while the graph is made, besides 8 bytes for each
         node; what exceeds it is in temporary files in the folder of `out`. None: 7 tenths of the free memory. The
         result does not depend on it.
+    store: features of real numbers that are stored narrow, {name: "float16", "bfloat16" or "int8_row"}: readers fetch
+        fewer bytes, and get the rows in their original type, or in the dtype that they choose. Rows are rounded to
+        nearest, ties to even; "int8_row" has 8 bits for each number, and a scale and an offset for each row. "NAME"
+        means every type that has it, "TYPE:NAME" a node type, "SRC:REL:DST:NAME" an edge type. Labels, times and
+        weights stay as they are.
     progress: a bar of tqdm, if it is installed. None: on a terminal and in a notebook; True: always; False: never.
+    whole: for the result of from_database: a folder that keeps the graph in one part. The next call with this folder
+        takes over what depends on no changed table, and the result has the same bytes as without. It excludes weight,
+        time, reverse and undirected. None: the graph in one part is not kept.
+    resume: with `whole`: if the call is interrupted, steps that are complete stay in a folder next to it, and the next
+        call with resume=True goes on from them.
 
     What the program reports besides goes to logging.getLogger("graphwire"): its log as warnings, and the steps and the
     balance of the parts at INFO.
@@ -372,8 +355,18 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     given_flags = {name: checks.flag(name, value) for name, value in (
         ("reverse", reverse), ("undirected", undirected), ("transpose", transpose), ("balance_train", balance_train),
         ("balance_edges", balance_edges))}
-    named = [*_named("weight", weight), *_named("time", time, "a feature")]
+    named, narrow = [*_named("weight", weight), *_named("time", time, "a feature")], _stored(store)
+    limit = [] if memory is None else ["--memory", _size(memory)]
     shown = _progress.wanted(progress)
+    resume = checks.flag("resume", resume)
+    if whole is None and resume:
+        raise ValueError("resume: pass whole=, next to which complete steps are kept")
+    if whole is not None and not isinstance(graph, Database):
+        raise TypeError("whole: for the result of from_database")
+    made_at_once = [word for word in ("reverse", "undirected") if given_flags[word]] + \
+        [word for word, given in (("weight", weight), ("time", time)) if given]
+    if whole is not None and made_at_once:
+        raise ValueError(f"{made_at_once[0]}: with whole=, types are made one at a time: leave out {made_at_once[0]}")
     arrays, is_files = None, isinstance(graph, _OF_FILES) or getattr(graph, "import_words", None) is not None
     if is_files and (node_features or edge_features or num_nodes is not None):
         raise TypeError("node_features, edge_features and num_nodes belong to arrays, and this graph is in files")
@@ -392,22 +385,27 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     out.absolute().parent.mkdir(parents=True, exist_ok=True)
     with Scratch(out.absolute().parent, f".{out.name}") as folder:
         flags = [f"--{word}" for word in ("reverse", "undirected", "transpose") if given_flags[word]]
-        if isinstance(graph, Database):
+        source, names = folder / "whole", dict[str, str]()
+        if whole is not None:
+            source = Path(whole)
+            _build_whole(graph, source, name, flags, limit, resume, shown)
+        elif isinstance(graph, Database):
             words, names = graph.write(folder, shown)
         elif isinstance(graph, (Tables, Chunked)):
             words, names = graph.write(folder)
         else:
             words, names = (graph.import_words, {}) if arrays is None else _written(arrays, folder)
-        words = [*words, *named, *([] if memory is None else ["--memory", _size(memory)])]
-        inputs = [*_paths(words), *(path for path in names if "/" in path)] if is_files else []
-        names[str(folder / "whole")] = f"graph {name}"
-        try:
-            run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole"], names, shown)
-        except ProgramError as error:
-            if any(path in error.line for path in inputs):
-                raise ValueError(str(error)) from None
-            raise
-        flags = [f"--{word.replace('_', '-')}" for word in balances]
+        names[str(source)] = f"graph {name}"
+        if whole is None:
+            words = [*words, *named, *narrow, *limit]
+            inputs = [*_paths(words), *(path for path in names if "/" in path)] if is_files else []
+            try:
+                run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", source], names, shown)
+            except ProgramError as error:
+                if any(path in error.line for path in inputs):
+                    raise ValueError(str(error)) from None
+                raise
+        flags = [f"--{word.replace('_', '-')}" for word in balances] + (narrow if whole is not None else [])
         for ntype, parts in assigned.items():
             file = parts
             if not isinstance(parts, str):
@@ -427,8 +425,9 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         if out.exists() and not beside:
             flags.append("--replace")
         names[str(made)] = str(out)
-        run(["partition", folder / "whole", "--num-parts", num_parts, *([] if assigned else ["--method", method]),
-             "--objtype", objtype, "--seed", seed, *flags, "--out", made], names, shown)
+        run(["partition", source / f"{name}.json", "--num-parts", num_parts,
+             *([] if assigned else ["--method", method]), "--objtype", objtype, "--seed", seed, *flags, "--out", made],
+            names, shown)
         if beside:
             _move_into(out, made)
     if isinstance(graph, Database):

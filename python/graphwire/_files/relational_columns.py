@@ -123,7 +123,9 @@ class Columns:
 
     def has_type(self, column: str) -> bool:
         """False for a column without values, which may be of any type."""
-        return not arrow().types.is_null(self.types[column]) and self._rows.has_values(column)
+        types, kind = arrow().types, self.types[column]
+        kind = kind.value_type if types.is_dictionary(kind) else kind  # of nulls: empty categories of pandas
+        return not types.is_null(kind) and self._rows.has_values(column)
 
     def make_like(self, column: str, other: Columns, like: str) -> None:
         """Reads a column of a key, whose type is a guess, as the kind of the column `like` of another table. Raises
@@ -177,7 +179,7 @@ class Columns:
         """The ids of the keys of these rows, none of which is missing. rows: None: all."""
         columns = [self._key(batch.column(name), name, where) for name in key]
         if rows is not None and len(rows) < batch.num_rows:
-            columns = [column.take(arrow().array(rows)) for column in columns]
+            columns = [_columns.taken(column, rows) for column in columns]
             return self._ids(columns, key, lambda row: where(int(rows[row])))
         return self._ids(columns, key, where)
 
@@ -218,14 +220,14 @@ class Columns:
         rows = np.flatnonzero(_columns.present(column))
         found = np.full(len(column), _LAST, np.int64)
         if len(rows):
-            found[rows] = self._numbers(column.take(arrow().array(rows)), name, lambda row: where(int(rows[row])))
+            found[rows] = self._numbers(_columns.taken(column, rows), name, lambda row: where(int(rows[row])))
         return found if self._unit is None else found.view(f"<M8[{self._unit}]")
 
     def _numbers(self, column: Any, name: str, where: Where) -> np.ndarray:
         if _columns.is_time(column.type):
             assert self._unit is not None
             return _columns.in_unit(column, self._unit, name, where, "pass another unit=…")
-        values = column.to_numpy(zero_copy_only=False)
+        values = _columns.in_numpy(column)
         if values.dtype.kind == "f":
             return _rows.whole(values, lambda row: f"{where(row)}: column {name}", "times")
         return narrow.exactly(values, np.int64, lambda row, one: ValueError(
@@ -316,7 +318,7 @@ class Columns:
         for _, batch in self.read(names) if names else ():
             for name in names:
                 column = _columns.plain(batch.column(name))
-                lengths = arrow().compute.list_value_length(column).drop_null().to_numpy(zero_copy_only=False)
+                lengths = _columns.in_numpy(arrow().compute.list_value_length(column).drop_null())
                 if column.null_count or (len(lengths) and column.flatten().null_count):
                     found.setdefault(name, "lists, in which values are missing")
                 elif len(lengths) and (lengths != widths.setdefault(name, int(lengths[0]))).any():
@@ -344,7 +346,7 @@ class Columns:
         if pa.types.is_boolean(column.type):
             column = column.cast(pa.uint8())
         if pa.types.is_integer(column.type) and not narrow.are_exact(
-                column.drop_null().to_numpy(zero_copy_only=False), np.float64).all():
+                _columns.in_numpy(column.drop_null()), np.float64).all():
             raise ValueError(f"{self._rows.what}: column {name} has missing values, and integers that float64 does not "
                              "hold: pass fill={…}")
         return column.cast(pa.float64(), safe=False)

@@ -16,7 +16,6 @@ import numpy as np
 from graphwire._base.escape import escaped_names
 from graphwire._files import columns as _columns
 from graphwire._files import narrow, npy
-from graphwire._files.columns import arrow
 from graphwire._files.numbering import Ids, Numbering, Texts, numbers
 from graphwire._files.table_arguments import Feature, Key, label
 
@@ -41,7 +40,7 @@ class _Categories:
         column = _columns.plain(column)
         rows = np.flatnonzero(_columns.present(column))
         codes = np.full(len(column), -1, np.int64)
-        values = _columns.ids(column.take(arrow().array(rows)), name, lambda row: where(int(rows[row])))
+        values = _columns.ids(_columns.taken(column, rows), name, lambda row: where(int(rows[row])))
         codes[rows] = numbers((self._numbering, values, True))[:, 0]
         self._rows.append(codes)
 

@@ -214,7 +214,7 @@ class _Files(Table):
     """Files of one kind, one after the other. The columns are those of the first; the others must have them too."""
 
     def __init__(self, what: str, paths: Sequence[Path], folders: folder_columns.Folders):
-        self.paths, self._folders = paths, folders
+        self.paths, self.folders = paths, folders
         columns = [folders.with_names(path, self._columns(path)) for path in paths]
         super().__init__(what, columns[0])
         self._all_names = list(zip(paths, columns))
@@ -228,13 +228,13 @@ class _Files(Table):
         raise NotImplementedError
 
     def read_times(self, names: Sequence[str]) -> None:
-        self._folders.read_times(names)
+        self.folders.read_times(names)
 
     def is_untyped(self, name: str) -> bool:
-        return self.has_texts or name in self._folders.types
+        return self.has_texts or name in self.folders.types
 
     def _in_files(self, columns: Iterable[str]) -> list[str]:
-        return [name for name in columns if name not in self._folders.types]
+        return [name for name in columns if name not in self.folders.types]
 
     def _read_columns(self, columns: Iterable[str]) -> list[str]:
         """Those of the files that are read: at least one, which says how many rows there are."""
@@ -268,7 +268,7 @@ class _Parquet(_Files):
     def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
         with reading(str(self.paths[0])):
             schema = self._file(self.paths[0]).schema_arrow
-            return {name: self._folders.types[name] if name in self._folders.types else schema.field(name).type
+            return {name: self.folders.types[name] if name in self.folders.types else schema.field(name).type
                     for name in columns}
 
     def count(self) -> Optional[int]:
@@ -276,7 +276,7 @@ class _Parquet(_Files):
             return sum(self._file(path).metadata.num_rows for path in self.paths)
 
     def has_no_nulls(self, name: str) -> bool:
-        return name not in self._folders.types and all(self._counts_no_nulls(path, name) for path in self.paths)
+        return name not in self.folders.types and all(self._counts_no_nulls(path, name) for path in self.paths)
 
     def _counts_no_nulls(self, path: Path, name: str) -> bool:
         """Whether the statistics of all row groups of a file say that a column has no nulls."""
@@ -306,7 +306,7 @@ class _Parquet(_Files):
                 if found != types[name]:
                     raise TypeError(f"{path}: column {name} is {found}, but {types[name]} in {self.paths[0].name}")
             for batch in _ahead(self._checked(path, file.iter_batches(BATCH_ROWS, columns=names))):
-                yield self._at(str(path), first), self._folders.add(path, batch, types)
+                yield self._at(str(path), first), self.folders.add(path, batch, types)
                 first += batch.num_rows
 
 
@@ -333,6 +333,7 @@ class _Csv(_Files):
         self._may_miss: set[str] = set()  # columns of ids
         self._odd: dict[str, str] = {}
         self._valued: set[str] = set()  # columns of values that have some
+        self._count: Optional[int] = None  # of rows, after a pass over them
         super().__init__(what, paths, folders)
         places = list(texts[0].texts)
         if len(places) == 2 and max(places) < len(self.names):
@@ -373,7 +374,7 @@ class _Csv(_Files):
                     if batch is None:
                         break
                     batch = pa.RecordBatch.from_arrays(batch.columns, names=names)
-                    yield self._at(str(path), first), self._folders.add(path, batch, kinds)
+                    yield self._at(str(path), first), self.folders.add(path, batch, kinds)
                     first += batch.num_rows
 
     def _use(self, name: str, kind: Any) -> str:
@@ -390,7 +391,9 @@ class _Csv(_Files):
         kinds_of_values = [pa.int64(), pa.float64(), pa.bool_(), pa.timestamp("us")]
         possible = {name: kinds_of_values for name in self._in_files(columns) if name not in ids}
         faults: dict[str, str] = {}
+        count = 0
         for where, batch in self._batches(dict.fromkeys(possible, pa.string())) if possible else ():
+            count += batch.num_rows
             for name, kinds in possible.items():
                 values = batch.column(name)
                 possible[name] = [kind for kind in kinds if _casts(values, kind)]
@@ -402,16 +405,20 @@ class _Csv(_Files):
                         self._odd[name] = f"{where(row)}: column {name} is {values[row].as_py()!r}"
                 if name not in faults and pa.float64() in possible[name]:
                     faults.update(text_faults(batch.column(name), pa.int64() in possible[name], name, where))
+        self._count = count if possible else None
         for name, fault in faults.items():
             if possible[name] and possible[name][0] == pa.float64():
                 raise ValueError(fault)
         types = {name: kinds[0] if kinds else pa.string() for name, kinds in possible.items()}
         types.update({name: pa.string() if kind == "text" else pa.int64() for name, kind in found.items()})
-        types.update(self._folders.types)
+        types.update(self.folders.types)
         return {name: types[name] for name in columns}
 
+    def count(self) -> Optional[int]:
+        return self._count
+
     def has_values(self, name: str) -> bool:
-        return name in self._valued or name in self._uses or name in self._folders.types
+        return name in self._valued or name in self._uses or name in self.folders.types
 
     def odd(self, name: str) -> Optional[str]:
         return self._odd.get(name)
@@ -476,6 +483,11 @@ def _refuse_cut(kind: Any, values: Any, what: str) -> None:
     """Raises TypeError for timestamps among objects that Arrow takes for dates, because it would cut them."""
     if arrow().types.is_date32(kind) and any(isinstance(one, datetime.datetime) for one in values):
         raise TypeError(f"{what}: dates, and timestamps among them: give all values one type")
+
+
+def source_files(table: Table) -> Mapping[Path, folder_columns.Values]:
+    """{file: the columns of its folders} of a table of files; empty for one in memory."""
+    return table.folders.files if isinstance(table, _Files) else {}
 
 
 def _is_path(table: Any) -> bool:

@@ -156,21 +156,27 @@ class Graph(OpenedGraph):
             found.append(Feature(self, found_one.of_edges, names[found_one.type], unescaped(text(found_one.name))))
         return found
 
-    def feature(self, name: str, ntype: str | None = None, *, etype: Etype | None = None) -> Feature:
-        """The feature `name` of a node type, or of the edge type `etype`. Raises NotFoundError, which lists what
-        exists."""
+    def feature(self, name: str, ntype: str | None = None, *, etype: Etype | None = None,
+                dtype: Any = None) -> Feature:
+        """The feature `name` of a node type, or of the edge type `etype`.
+
+        dtype: the type of the rows: float32, float16, bfloat16 or float64 of torch or NumPy, or its name. The library
+            converts the rows as it reads them. None: their own type; of rows that were stored narrow, the original.
+
+        Raises NotFoundError, which lists what exists; ValueError for another dtype; TypeError for a dtype of rows that
+        are not real numbers."""
         if etype is not None:
-            return Feature(self, True, self.etypes[self.etype_number(etype)], name)
-        return Feature(self, False, self.ntypes[self.ntype_number(ntype)], name)
+            return Feature(self, True, self.etypes[self.etype_number(etype)], name, dtype)
+        return Feature(self, False, self.ntypes[self.ntype_number(ntype)], name, dtype)
 
     def gather(self, name: str, ids: Ids, ntype: str | None = None, *, etype: Etype | None = None,
-               by: str = "graph") -> Array:
-        """Rows of a feature, [len(ids), …]. The same as `feature(name, …)[ids]`. by: "orig": ids are original ids; see
-        ids_of, also for its errors."""
+               by: str = "graph", dtype: Any = None) -> Array:
+        """Rows of a feature, [len(ids), …]. The same as `feature(name, …, dtype=dtype)[ids]`. by: "orig": ids are
+        original ids; see ids_of, also for its errors."""
         if checks.choice("by", by, ("graph", "orig")) == "orig":
             ids = (ids_module.node_array(self, self.ntype_number(ntype), ids, by) if etype is None else
                    ids_module.edge_array(self, self.etype_number(etype), ids, by))
-        return self.feature(name, ntype, etype=etype)[list(ids) if isinstance(ids, tuple) else ids]
+        return self.feature(name, ntype, etype=etype, dtype=dtype)[list(ids) if isinstance(ids, tuple) else ids]
 
     def node_texts(self, ids: Ids, ntype: str | None = None, name: str = "orig_id", *, by: str = "graph") -> list[str]:
         """The strings of nodes, as a list with one string for each id. "orig_id" names the original ids, if the input's
@@ -484,9 +490,9 @@ class Feature:
     shape: shape[0] is the number of rows over all parts.
     dtype: the torch or NumPy dtype of the rows that are returned.
 
-    Some stored types are converted. NumPy gets bfloat16 as float32. Rows stored as int8_row (docs/FORMAT.md) become
-    float32, with up to 3 values of padding at the end. torch gets uint16 as int32, uint32 as int64, and the bits of
-    uint64 as int64.
+    Rows that were stored narrow (`partition --store`) have their original type, or the dtype that Graph.feature was
+    given. Some other stored types are converted. NumPy gets bfloat16 as float32. torch gets uint16 as int32, uint32 as
+    int64, and the bits of uint64 as int64.
 
     A feature of bools, uint8 or int8 can be passed as a mask to every function that takes ids.
     """
@@ -495,13 +501,22 @@ class Feature:
 
     rows_by_id = True
 
-    def __init__(self, graph: Graph, of_edges: bool, kind: str, name: str):
+    def __init__(self, graph: Graph, of_edges: bool, kind: str, name: str, dtype: Any = None):
         self._graph = graph
         self.name, self.type, self.of_edges = name, kind, of_edges
         tensor = self.pointer()
         self.rows_of = graph.rows_of(tensor)
         self.shape = _arrays.public_shape(tensor)
-        self.dtype = _arrays.public_dtype(tensor.dtype, graph._torch)
+        self._real = _arrays.real_code(dtype, graph._torch)
+        self.dtype = _arrays.public_dtype(_arrays.fetched_as(tensor, graph._torch, self._real), graph._torch)
+        if dtype is not None and not _arrays.is_real(tensor):
+            raise TypeError(f"{self!r}: only rows of real numbers are read as {dtype}")
+
+    def _as(self, dtype: Any) -> Feature:
+        """The feature with rows of a dtype, if they are real numbers; None, and others: as it is."""
+        if dtype is None or not _arrays.is_real(self.pointer()):
+            return self
+        return Feature(self._graph, self.of_edges, self.type, self.name, dtype)
 
     def pointer(self) -> Any:
         """The gw_tensor of this process's client. The client owns it."""
@@ -529,7 +544,8 @@ class Feature:
         DeadlineError if a server does not answer.
         """
         index = RowIndex(ids, self.shape, self.rows_of)
-        return index.of(_arrays.gather(self._graph._opened(), self.pointer(), index.ids, self._graph._torch))
+        return index.of(_arrays.gather(self._graph._opened(), self.pointer(), index.ids, self._graph._torch,
+                                       self._real))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """All rows as a NumPy array. Raises TypeError for torch's bfloat16, because NumPy has no such type; else as

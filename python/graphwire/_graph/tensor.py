@@ -35,19 +35,6 @@ _STATE: dict[str, dict[str, tuple[bool, Any]]] = {
     "adam": {"step": (False, np.uint32), "mean": (True, np.float32), "power": (True, np.float32)}}
 
 
-def _dtype(name: Any) -> int:
-    """The gw_dtype of "float32", np.float32 or torch.float32. Raises ValueError, which lists the types."""
-    word = str(name).replace("torch.", "")
-    if isinstance(name, type):
-        try:
-            word = np.dtype(name).name
-        except TypeError:
-            pass
-    if word not in _arrays.DTYPES:
-        raise ValueError(f"dtype: {name!r} is not one of the types {', '.join(_arrays.DTYPES)}")
-    return int(getattr(lib, f"GW_{word.upper()}"))
-
-
 def _initial(spec: Any, initial: Initial) -> None:
     """Writes initial values into a gw_tensor_spec: "zeros", a number, ("uniform", low, high) or ("normal", mean,
     deviation). Raises ValueError and TypeError."""
@@ -85,7 +72,7 @@ class Tensor:
         self._graph, self.name, self.kept = graph, name, kept
         self._pointer, self._client = pointer, client
         self.shape = _arrays.public_shape(pointer)
-        self.dtype = _arrays.public_dtype(pointer.dtype, graph._torch)
+        self.dtype = _arrays.public_dtype(_arrays.fetched_as(pointer, graph._torch), graph._torch)
         self.rows_of = graph.rows_of(pointer)
 
     def _there(self) -> tuple[Any, Any]:
@@ -104,6 +91,13 @@ class Tensor:
         index = RowIndex(ids, self.shape, self.rows_of)
         client, tensor = self._there()
         return index.of(_arrays.gather(client, tensor, index.ids, self._graph._torch))
+
+    def _read(self, ids: Ids, dtype: Any) -> Array:
+        """Rows of real numbers in a dtype of `Graph.feature`."""
+        client, tensor = self._there()
+        torch = self._graph._torch
+        return _arrays.gather(client, tensor, _arrays.ids_array(ids, self.rows_of), torch,
+                              _arrays.real_code(dtype, torch))
 
     def gather(self, ids: Ids, out: Array) -> Array:
         """Reads rows into existing memory, such as pinned memory for a GPU, and returns `out`.
@@ -135,7 +129,7 @@ class Tensor:
                              "write them")
         client, tensor = self._there()
         array = index.ids
-        shape, dtype = _arrays.stored_rows(tensor, len(array))
+        shape, dtype = _arrays.fetched_rows(tensor, tensor.dtype, len(array))
         given = _arrays.to_stored(rows, tensor.dtype, dtype)
         try:
             stored = np.ascontiguousarray(np.broadcast_to(given, shape))
@@ -317,7 +311,7 @@ def create_tensor(graph: OpenedGraph, name: str, shape: Any, dtype: Any, *, ntyp
     checks.choice("place", place, _PLACES)
     word = ffi.new("char[]", c_text("name", name))
     spec = ffi.new("struct gw_tensor_spec *", {
-        "name": word, "dtype": _dtype(dtype), "placement": getattr(lib, _PLACES[place]), "ndim": len(shape),
+        "name": word, "dtype": _arrays.dtype_code(dtype), "placement": getattr(lib, _PLACES[place]), "ndim": len(shape),
         "shape": list(shape), "seed": seed, "lifetime": _lifetime(kept)})
     if ntype is not None:
         spec.placement, spec.type = lib.GW_PLACE_NODES, graph.ntype_number(ntype)

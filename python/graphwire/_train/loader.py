@@ -11,7 +11,7 @@ state_dict() and load_state_dict(), an epoch continues at the same place, with t
     loop -> opens a new stream if the ranks have changed -> the ranks compare their seeds, once -> takes the stream
          -> at its end, returns the stream for the next loop
 
-Errors: NodeLoader, EdgeLoader and sample list them.
+Errors: NodeLoader and EdgeLoader list them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from graphwire._base import checks
 from graphwire._base.arrays import Ids, Lease
 from graphwire._base.keywords import keywords
 from graphwire._base.log import deliver
-from graphwire._base.native import SLICE_MS, Call, ClosedError, OfProcess, Workers, check, error_of, ffi, finish, lib
+from graphwire._base.native import SLICE_MS, Call, ClosedError, OfProcess, Workers, check, error_of, ffi, lib
 from graphwire._base.opened import Etype
 from graphwire._base.times import Times
 from graphwire._graph.fanouts import Fanouts
@@ -411,6 +411,9 @@ class NodeLoader(Loader):
     features: names of features to fetch for every node of a batch, or {node type: names}.
     labels: names of features to fetch for the seeds, or {node type: names}.
     edge_features: {edge type: names} of features to fetch for every edge, or names if the graph has one edge type.
+    dtype: the type of all features of real numbers, of nodes and of edges: float32, float16, bfloat16 or float64 of
+        torch or NumPy, or its name. The library's threads convert the rows. None: their own types; of features that
+        were stored narrow (`partition --store`), the original. Labels and other features keep their types.
     batch_size: the number of seeds in one rank's batch.
     shuffle: use a new order of the seeds in each epoch.
     seed: determines the order and the sampling.
@@ -474,15 +477,16 @@ class NodeLoader(Loader):
 
     def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Fanouts = (10, 10), *,
                  ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
-                 replace: bool = False, weight: Weight = None, time: Time = None, times: Times = None,
-                 window: Times = None, pick: str = "uniform", strict: bool = False, end: Time = None,
+                 dtype: Any = None, replace: bool = False, weight: Weight = None, time: Time = None,
+                 times: Times = None, window: Times = None, pick: str = "uniform", strict: bool = False,
+                 end: Time = None,
                  disjoint: bool = False, frontier: str = "all", held_out: HeldOut | None = None,
                  index_dtype: str = "int64", batch_size: int = 1000, shuffle: bool = False, seed: int = 0,
                  world: int | None = None, rank: int | None = None, last: str | None = None, depth: int = 4,
                  device: Any = None):
         nodes = NodeSeeds(graph, seeds, ntype)
         spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
-                    replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
+                    dtype=dtype, replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
                     frontier=frontier, index_dtype=index_dtype, held_out=held_out)
         spec.take_times(graph, nodes, times, window, strict)
         super().__init__(graph, spec, nodes, fanouts, batch_size=batch_size, shuffle=shuffle, seed=seed,
@@ -542,8 +546,9 @@ class EdgeLoader(Loader):
                  reverse_ids: Ids | Mapping[Etype, Ids] | None = None,
                  exist_time: str | bool | Mapping[Etype, Any] | None = None,
                  exist_end: str | Mapping[Etype, Any] | None = None, ends: Any = None, features: Names = None,
-                 labels: Names = None, edge_features: Names = None, replace: bool = False, weight: Weight = None,
-                 time: Time = None, times: Times = None, window: Times = None, pick: str = "uniform",
+                 labels: Names = None, edge_features: Names = None, dtype: Any = None, replace: bool = False,
+                 weight: Weight = None, time: Time = None, times: Times = None, window: Times = None,
+                 pick: str = "uniform",
                  strict: bool = False, end: Time = None, disjoint: bool = False, frontier: str = "all",
                  held_out: HeldOut | None = None, index_dtype: str = "int64", batch_size: int = 1000,
                  shuffle: bool = False, seed: int = 0, world: int | None = None, rank: int | None = None,
@@ -553,95 +558,8 @@ class EdgeLoader(Loader):
                           reverse_etype=reverse_etype, reverse_ids=reverse_ids, exist_time=exist_time,
                           exist_end=exist_end, ends=ends)
         spec = Spec(graph, fanouts, nodes=None, features=features, labels=labels, edge_features=edge_features,
-                    replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
+                    dtype=dtype, replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
                     frontier=frontier, index_dtype=index_dtype, edges=edges, held_out=held_out)
         spec.take_times(graph, edges, times, window, strict)
         super().__init__(graph, spec, edges, fanouts, batch_size=batch_size, shuffle=shuffle, seed=seed,
                          world=world, rank=rank, last=last, depth=depth, device=device)
-
-
-@keywords
-def sample(graph: Graph, seeds: Seeds, fanouts: Fanouts, *, seed: int = 0, stream: int = 0,
-           ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
-           replace: bool = False, weight: Weight = None, time: Time = None, times: Times = None, window: Times = None,
-           pick: str = "uniform", strict: bool = False, end: Time = None, disjoint: bool = False,
-           frontier: str = "all", held_out: HeldOut | None = None, index_dtype: str = "int64") -> Batch:
-    """Samples one mini-batch around `seeds`, which may be empty. The other arguments are NodeLoader's, except stream:
-    seed, stream and seeds together determine the sampling.
-
-    Raises OutOfRangeError for a seed that is not a node; InvalidError for invalid fanouts; NotFoundError if a type or a
-    feature does not exist; GraphwireError (GW_UNSUPPORTED) for a weight or a time that is not one number for each edge;
-    ValueError and TypeError for other arguments; PeerError or DeadlineError if a server does not answer.
-    """
-    client = graph._opened()
-    seed, stream = checks.integer("seed", seed, 0, checks.U64), checks.integer("stream", stream, 0, checks.U64)
-    nodes = NodeSeeds(graph, seeds, ntype, one=True)
-    spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
-                replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint, frontier=frontier,
-                index_dtype=index_dtype, held_out=held_out)
-    spec.take_times(graph, nodes, times, window, strict)
-    return _sampled(graph, client, spec, spec.pointer, nodes, seed, stream)
-
-
-def _sampled(graph: Graph, client: Any, spec: Spec, pointer: Any, nodes: NodeSeeds, seed: int, stream: int) -> Batch:
-    """pointer: the gw_sample_spec, with the forms of the seeds' times."""
-    lease = Lease(client)
-
-    def start(ticket: Any) -> int:
-        if nodes.several or nodes.times.until:
-            return lib.gw_sample_lists_start(client.pointer, pointer, seed, stream, nodes.lists, len(nodes.ids),
-                                             lease.cell, ticket)
-        return lib.gw_sample_start(client.pointer, pointer, seed, stream, nodes.lists[0].ids, nodes.lists[0].count,
-                                   lease.cell, ticket)
-
-    finish(start)
-    return make_batch(graph, lease, spec)
-
-
-@keywords
-class Sampler(OfProcess):
-    """Samples one mini-batch at each call, always with the same settings, as an online service does. The settings are
-    checked once; sample() checks them in every call, which takes longer than the sampling of one seed.
-
-        sampler = graphwire.Sampler(graph, [25, 10], features="feat")
-        batch = sampler([user])
-
-    The arguments are those of sample(), and the same arguments and seeds give the same bytes. All seeds are of one
-    type, ntype, which may be left out if the graph has only one. Any number of threads may call a sampler.
-
-    Raises the errors of sample(): those of settings at once, those of seeds and of servers in a call.
-    """
-
-    __module__ = "graphwire.loader"
-
-    def __init__(self, graph: Graph, fanouts: Fanouts, *, ntype: str | None = None, features: Names = None,
-                 labels: Names = None, edge_features: Names = None, replace: bool = False, weight: Weight = None,
-                 time: Time = None, pick: str = "uniform", strict: bool = False, end: Time = None,
-                 disjoint: bool = False, frontier: str = "all", held_out: HeldOut | None = None,
-                 index_dtype: str = "int64"):
-        none = NodeSeeds(graph, [], ntype, one=True)
-        self.graph = graph
-        self._client, self._ntype = graph._opened(), graph.ntypes[none.types[0]]
-        self._spec = Spec(graph, fanouts, nodes=none, features=features, labels=labels, edge_features=edge_features,
-                          replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
-                          frontier=frontier, index_dtype=index_dtype, held_out=held_out)
-        self._strict = checks.flag("strict", strict)
-        self._spec.rules.needs_time("strict", self._strict or None)
-        self._fanouts = reprlib.repr(fanouts)
-
-    def __repr__(self) -> str:
-        return f"Sampler({self.graph!r}, {self._fanouts}, ntype={self._ntype!r})"
-
-    def __call__(self, seeds: Ids, *, seed: int = 0, stream: int = 0, times: Times = None,
-                 window: Times = None) -> Batch:
-        """Samples one mini-batch around `seeds`. seed, stream and seeds together determine the sampling; times and
-        window are sample()'s."""
-        self.graph._opened()
-        seed, stream = checks.integer("seed", seed, 0, checks.U64), checks.integer("stream", stream, 0, checks.U64)
-        if isinstance(seeds, Mapping):
-            raise TypeError(f"seeds: a sampler has seeds of one type, {self._ntype}: give their ids")
-        nodes = NodeSeeds(self.graph, seeds, self._ntype, one=True)
-        found = nodes.take_times(self.graph, self._spec.rules, times, window, self._strict)
-        pointer = ffi.new("struct gw_sample_spec *", self._spec.pointer[0])  # of this call, since threads may share it
-        pointer.real_times, pointer.strict_times = found.real, found.strict
-        return _sampled(self.graph, self._client, self._spec, pointer, nodes, seed, stream)

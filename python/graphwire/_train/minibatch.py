@@ -51,8 +51,8 @@ def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any)
 class Spec:
     """What each mini-batch consists of. pointer: the gw_sample_spec; fetches: (gw_tensor, type, feature, place) of each
     feature, in the order of gw_minibatch.rows; places: {(place, type, feature): index among fetches}; several: the
-    seeds are given by type; form: makes the parts of a Batch. for_pyg: the library lists the edges of all hops, and
-    rows of uint32 come as int64.
+    seeds are given by type; form: makes the parts of a Batch. dtype: of all features of real numbers; None: their own.
+    for_pyg: the library lists the edges of all hops, and rows of uint32 come as int64.
 
     The object owns all memory that the gw_sample_spec points to.
     """
@@ -61,7 +61,7 @@ class Spec:
                  labels: Names, edge_features: Names, replace: bool, index_dtype: str, weight: Weight = None,
                  time: Time = None, end: Time = None, pick: str = "uniform", disjoint: bool = False,
                  frontier: str = "all", edges: EdgeSeeds | None = None, held_out: HeldOut | None = None,
-                 for_pyg: bool = False):
+                 dtype: Any = None, for_pyg: bool = False):
         checks.choice("index_dtype", index_dtype, ("int32", "int64"))
         hops, replace = hops_of(graph, fanouts), checks.flag("replace", replace)
         self.frontier = checks.choice("frontier", frontier, _FRONTIERS)
@@ -84,18 +84,28 @@ class Spec:
             feature = graph.feature(name, etype=kind) if of_edges else graph.feature(name, kind)
             self.fetches.append((feature.pointer(), kind, name, at))
         self.places = {(at, kind, name): place for place, (_, kind, name, at) in enumerate(self.fetches)}
-        self.form = Form(graph, self.fetches, wide, for_pyg)
+        real = _arrays.real_code(dtype, graph._torch)
+        codes = [self._code(graph, tensor, None if at == lib.GW_AT_SEEDS else real, for_pyg)
+                 for tensor, _, _, at in self.fetches]
+        self.form = Form(graph, self.fetches, codes, wide)
         self._fetches = ffi.new("struct gw_fetch[]", [
-            {"tensor": tensor, "at": at} for tensor, _, _, at in self.fetches])
+            {"tensor": tensor, "at": at, "convert": code} for (tensor, _, _, at), code in zip(self.fetches, codes)])
         self.pointer = ffi.new("struct gw_sample_spec *", {
             "ntype": nodes.types[0] if nodes is not None else 0, "hops": len(hops), "fanouts": self._counts,
             "replace": replace, "wide_indices": wide, "fetch_count": len(self.fetches), "fetches": self._fetches,
             "rules": self.rules.pointer, "disjoint": self.disjoint,
             "frontier": getattr(lib, _FRONTIERS[self.frontier]),
             "held_out": pointer_of(held_out),
-            "sampled_edges": for_pyg, "wide_rows": for_pyg,
+            "sampled_edges": for_pyg,
             "edges": ffi.NULL if edges is None else edges.pointer,
             "edge_type_count": len(edges.types) if edges is not None and edges.several else 0})
+
+    @staticmethod
+    def _code(graph: Graph, tensor: Any, real: int | None, for_pyg: bool) -> int:
+        """The gw_dtype in which rows of a fetch come."""
+        if for_pyg and tensor.dtype == lib.GW_UINT32:
+            return int(lib.GW_INT64)
+        return _arrays.fetched_as(tensor, graph._torch, real, stored=True)
 
     def take_times(self, graph: Graph, seeds: NodeSeeds | EdgeSeeds, times: Any, window: Any, strict: bool) -> None:
         """Sets the times of the seeds. NodeLoader documents the arguments."""
@@ -122,27 +132,24 @@ class Spec:
 
 class Form:
     """Makes the parts of a batch, each when it is asked for. A batch keeps this object, which keeps neither the graph
-    nor the seeds. ntypes, etypes: those of the graph. fetches: those of the Spec. wide: indices are int64. wide_rows:
-    rows of uint32 come as int64."""
+    nor the seeds. ntypes, etypes: those of the graph. fetches: those of the Spec; codes: the gw_dtype in which each of
+    them comes. wide: indices are int64."""
 
-    def __init__(self, graph: Graph, fetches: list[tuple[Any, str, str, Any]], wide: bool, wide_rows: bool):
+    def __init__(self, graph: Graph, fetches: list[tuple[Any, str, str, Any]], codes: list[int], wide: bool):
         self.ntypes, self.etypes, self.wide, self._torch = graph.ntypes, graph.etypes, wide, graph._torch
         self._ends = [(graph.ntypes[src], graph.ntypes[dst]) for src, dst in graph._ends]
         self._index = np.dtype(np.int64 if wide else np.int32)
         self._places = [(kind, name, at) for _, kind, name, at in fetches]
-        self._codes = [int(tensor.dtype) for tensor, *_ in fetches]
-        self._rows = [_arrays.stored_rows(tensor, 0) for tensor, *_ in fetches]
-        if wide_rows:
-            self._rows = [(shape, _INT64 if code == lib.GW_UINT32 else dtype)
-                          for (shape, dtype), code in zip(self._rows, self._codes)]
+        self._codes = codes
+        self._rows = [_arrays.fetched_rows(tensor, code, 0) for (tensor, *_), code in zip(fetches, codes)]
 
     def stored(self, minibatch: Any, place: int, view: View) -> np.ndarray:
-        """The rows of a fetch, a view of the memory of a gw_minibatch. view: of its lease (windows)."""
+        """The rows of a fetch as they come, a view of the memory of a gw_minibatch. view: of its lease (windows)."""
         (shape, dtype), address = self._rows[place], int(ffi.cast("uintptr_t", minibatch.rows[place]))
         return view(address, (minibatch.row_counts[place], *shape[1:]), dtype)
 
     def public(self, rows: np.ndarray, place: int) -> Array:
-        """Stored rows of a fetch in the caller's type."""
+        """Rows of a fetch in the caller's type."""
         return _arrays.public_rows(rows, self._codes[place], self._torch)
 
     def nodes(self, lease: Lease) -> dict[str, Array]:

@@ -45,7 +45,7 @@ class Dataset:
                   objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = False,
                   seed: int = 0, weight: Union[str, Sequence[str]] = (), time: Union[str, Sequence[str]] = (),
                   assignment: Any = None, memory: Optional[Union[int, str]] = None,
-                  progress: Optional[bool] = None) -> Path:
+                  store: Optional[Mapping[str, Any]] = None, progress: Optional[bool] = None) -> Path:
         """Divides the data set into parts. Returns the path of their JSON. The arguments and errors are those of
         graphwire.partition_graph(dataset, …)."""
         return partition_graph(
@@ -53,7 +53,7 @@ class Dataset:
             edge_features=edge_features, num_nodes=num_nodes, balance_train=balance_train, balance_nodes=balance_nodes,
             balance_edges=balance_edges, num_trainers_per_machine=num_trainers_per_machine, objtype=objtype,
             reverse=reverse, undirected=undirected, transpose=transpose, seed=seed, weight=weight, time=time,
-            assignment=assignment, memory=memory, progress=progress)
+            assignment=assignment, memory=memory, store=store, progress=progress)
 
     def renamed(self, features: dict[str, str]) -> Dataset:
         """A data set with the same rows and other names of features, {old: new}, such as {"feat": "features"}. Raises

@@ -21,8 +21,8 @@ from graphwire._base.scratch import Scratch
 from graphwire._files import pickles
 from graphwire._files.graph_arrays import HOMOGENEOUS, Arrays, Canonical
 from graphwire._files.npy import arrays_of_npz
-from graphwire._files.partition import run
 from graphwire._files.reading import reading
+from graphwire._files.running import run
 from graphwire.datasets.dataset import Dataset, DatasetError, check_rows, column, fetched_folder, masks_of, there
 
 ADDRESS = "http://snap.stanford.edu/ogb/data"

@@ -202,7 +202,8 @@ def convert_parts(part_config: str | os.PathLike, out: str | os.PathLike, *, nam
                   num_trainers_per_machine: int = 1,
                   objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = True,
                   seed: int = 0, weight: str | Sequence[str] = (), time: str | Sequence[str] = (),
-                  assignment: Any = None, memory: int | str | None = None, progress: bool | None = None) -> Path:
+                  assignment: Any = None, memory: int | str | None = None,
+                  store: Mapping[str, Any] | None = None, progress: bool | None = None) -> Path:
     """Converts parts that DGL wrote to a graph of Graphwire. Returns the path of its JSON.
 
     part_config: DGL's JSON; or the JSON of Graphwire's parts, with node_feat.dgl and edge_feat.dgl that a program wrote
@@ -223,7 +224,7 @@ def convert_parts(part_config: str | os.PathLike, out: str | os.PathLike, *, nam
         method=method, node_features=node_features, edge_features=edge_features, num_nodes=num_nodes,
         balance_train=balance_train, balance_nodes=balance_nodes, balance_edges=balance_edges,
         num_trainers_per_machine=num_trainers_per_machine, objtype=objtype, reverse=reverse, undirected=undirected,
-        transpose=transpose, seed=seed, weight=weight, time=time, assignment=assignment, memory=memory,
+        transpose=transpose, seed=seed, weight=weight, time=time, assignment=assignment, memory=memory, store=store,
             progress=progress)
     _write_mappings(Path(part_config).parent, path)
     return path

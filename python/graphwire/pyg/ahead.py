@@ -237,7 +237,7 @@ class SamplesAhead(DataLoader):
             self._spec = graph._opened(), draws, Spec(
                 graph, draws.hops, nodes=nodes, features=rows.node_features(), labels=None,
                 edge_features={} if draws.induced else rows.edge_features(), replace=draws.replace,
-                index_dtype="int64", weight=draws.weight, time=draws.rules, pick=draws.pick,
+                index_dtype="int64", dtype=rows.dtype, weight=draws.weight, time=draws.rules, pick=draws.pick,
                 disjoint=draws.disjoint, frontier="new", held_out=self._sampler.held_out, for_pyg=True)
             if self._times is not None:
                 self._spec[2].pointer.real_times = self._times.is_floating_point()
@@ -263,7 +263,8 @@ class SamplesAhead(DataLoader):
     def _sampled(self, started: _Started) -> Output:
         """Waits for a batch. Returns its SamplerOutput, which has the Sampled as `_sampled`."""
         fetched, ids = started.wait(), self._source.ids
-        found = Induced(fetched, ids, self._source.rows.edge_features(), Among(
+        rows = self._source.rows
+        found = Induced(fetched, ids, rows.edge_features(), rows.dtype, Among(
             ids.graph, self._sampler.held_out, started.draws.rules, started.asked.times)) if (
                 started.draws.induced) else Sampled(fetched, ids)
         out = started.draws.counted(found.output(self._typed, started.asked.slots))

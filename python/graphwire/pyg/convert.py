@@ -104,7 +104,8 @@ def from_pyg(data: Union[Data, HeteroData], out: str | os.PathLike | None = None
              num_trainers_per_machine: int = 1,
              objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = False,
              seed: int = 0, weight: str | Sequence[str] = (), time: str | Sequence[str] = (),
-             assignment: Any = None, memory: int | str | None = None, progress: bool | None = None) -> Graph:
+             assignment: Any = None, memory: int | str | None = None,
+             store: Mapping[str, Any] | None = None, progress: bool | None = None) -> Graph:
     """Makes a graph from PyG's data in memory: divides it into parts, writes them to a folder, and opens the graph.
 
     data: Data or HeteroData.
@@ -128,7 +129,7 @@ def from_pyg(data: Union[Data, HeteroData], out: str | os.PathLike | None = None
             data, name, num_parts, folder, method=method, node_features=node_features, edge_features=edge_features,
             num_nodes=num_nodes, balance_train=balance_train, balance_nodes=balance_nodes, balance_edges=balance_edges,
             num_trainers_per_machine=num_trainers_per_machine, objtype=objtype, reverse=reverse, undirected=undirected,
-            transpose=transpose, seed=seed, weight=weight, time=time, assignment=assignment, memory=memory,
+            transpose=transpose, seed=seed, weight=weight, time=time, assignment=assignment, memory=memory, store=store,
             progress=progress)
 
     if out is not None:

@@ -13,11 +13,12 @@ Errors: those of Graph.subgraph, and of reading rows.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
 
-from graphwire._base.arrays import gather_all
+from graphwire._base.arrays import gather_all, real_code
 from graphwire._base.times import not_later
 from graphwire._graph.graph import Graph
 from graphwire._graph.held_out import HeldOut
@@ -58,16 +59,17 @@ class Among:
 
 
 class Induced(Sampled):
-    """features: what is read for edges, {edge type: features}."""
+    """features: what is read for edges, {edge type: features}. dtype: of those of real numbers, or None."""
 
-    def __init__(self, fetched: Fetched, ids: OriginalIds, features: Mapping[str, list[str]], among: Among):
+    def __init__(self, fetched: Fetched, ids: OriginalIds, features: Mapping[str, list[str]], dtype: Any,
+                 among: Among):
         super().__init__(fetched, ids)
         graph, groups = ids.graph, fetched.groups()
         nodes = {ntype: self._of_nodes(ntype, some) for ntype, some in zip(graph.ntypes, fetched.nodes())}
         self._among = among.find(nodes, None if groups is None else dict(zip(graph.ntypes, groups)))
         named = [(etype, name) for etype, names in features.items() for name in names]
         asked = [(graph.feature(name, etype=etype).pointer(), self._among[triple(etype)][1]) for etype, name in named]
-        read = gather_all(graph._opened(), asked, torch)
+        read = gather_all(graph._opened(), asked, torch, [real_code(dtype, torch)] * len(asked))
         self._edge_rows = dict(zip(named, map(torch.as_tensor, read)))
 
     def edge_rows(self, etype: str, name: str) -> torch.Tensor:

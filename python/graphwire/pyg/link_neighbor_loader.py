@@ -83,7 +83,7 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
                  transform: Callable[[Any], Any] | None = None,
                  transform_sampler_output: Callable[[Any], Any] | None = None, is_sorted: bool = False,
                  filter_per_worker: bool | None = None, neighbor_sampler: Any = None, directed: bool = True, *,
-                 ids: str = "orig", **kwargs: Any):
+                 ids: str = "orig", dtype: Any = None, **kwargs: Any):
         subgraph_type = kind_of(subgraph_type, directed)
         check_together(weight_attr, temporal_strategy, time_attr is not None)
         without_effect({**kwargs, "is_sorted": is_sorted})
@@ -93,7 +93,8 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
             raise ValueError(f"'{missing}' is not set, and '{there}' is: they go together")
         self.neg_sampling = _negatives(neg_sampling, neg_sampling_ratio, edge_label)
         self._source = Source(data, ids, weight_attr, kwargs.pop("custom_cls", None),
-                              None if given is None else given.graph, None if given is not None else time_attr)
+                              None if given is None else given.graph, None if given is not None else time_attr,
+                              dtype)
         self.data = self._source.data
         self.link_sampler = self._sampler = given or NeighborSampler(
             self._source, num_neighbors, subgraph_type, replace, disjoint, temporal_strategy, weight_attr=weight_attr)

@@ -54,6 +54,8 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
         sampler's, if they are given. None: the loader makes one. The sampler is the attribute node_sampler (of links:
         link_sampler); its num_neighbors can be set.
     ids: "orig": all ids are those of the user's data, where the graph keeps them; "graph": the graph's ids.
+    dtype: of a graph and its stores, the type of the features of real numbers: float32, float16, bfloat16 or float64.
+        The library's threads convert the rows. None: their own; of those that were stored narrow, the original.
     kwargs: custom_cls and input_id of PyG's NodeLoader; the arguments of torch's DataLoader.
 
     Batches are Data or HeteroData and have n_id, e_id, batch_size, input_id, num_sampled_nodes and num_sampled_edges;
@@ -77,7 +79,7 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
                  transform: Callable[[Any], Any] | None = None,
                  transform_sampler_output: Callable[[Any], Any] | None = None, is_sorted: bool = False,
                  filter_per_worker: bool | None = None, neighbor_sampler: Any = None, directed: bool = True, *,
-                 ids: str = "orig", **kwargs: Any):
+                 ids: str = "orig", dtype: Any = None, **kwargs: Any):
         subgraph_type = kind_of(subgraph_type, directed)
         check_together(weight_attr, temporal_strategy, time_attr is not None)
         without_effect({**kwargs, "is_sorted": is_sorted})
@@ -85,7 +87,8 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
         if input_time is not None and time_attr is None:
             raise ValueError("input_time needs time_attr, which names the times of nodes or edges")
         self._source = Source(data, ids, weight_attr, kwargs.pop("custom_cls", None),
-                              None if given is None else given.graph, None if given is not None else time_attr)
+                              None if given is None else given.graph, None if given is not None else time_attr,
+                              dtype)
         self.data = self._source.data
         self.node_sampler = self._sampler = given or NeighborSampler(
             self._source, num_neighbors, subgraph_type, replace, disjoint, temporal_strategy, weight_attr=weight_attr)

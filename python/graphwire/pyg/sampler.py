@@ -30,7 +30,7 @@ from graphwire._base import arrays as _arrays
 from graphwire._base.keywords import keywords
 from graphwire._graph.held_out import HeldOut
 from graphwire._graph.rules import Weight
-from graphwire._train.loader import sample
+from graphwire._train.single import sample
 from graphwire.pyg.draws import Counts, Draws, check_together
 from graphwire.pyg.edges import EdgePermutations
 from graphwire.pyg.existing import NegativesAtTimes

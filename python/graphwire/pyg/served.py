@@ -269,18 +269,19 @@ class Changes(Protocol):
 class ServedData:
     """Data or HeteroData of a graph. graph: the graph itself, whose other attributes this object has too.
     nodes, edges: {type: {attribute: rows}}, the attributes of nodes and of edges. frames: their columns are one
-    attribute, frames.name, or None. changes: the batches of the loader whose data it is; None: of none."""
+    attribute, frames.name, or None. dtype: of features of real numbers, or None. changes: the batches of the loader
+    whose data it is; None: of none."""
 
     def __init__(self, graph: Graph, ids: OriginalIds, nodes: Mapping[str, Mapping[str, Table]],
                  edges: Mapping[str, Mapping[str, Table]], frames: TensorFrames | None = None,
-                 changes: Changes | None = None):
+                 dtype: Any = None, changes: Changes | None = None):
         made = {} if frames is None else served_frames(graph, ids, frames, nodes)
         split = {ntype: made.get(ntype, (nodes.get(ntype, {}), None)) for ntype in graph.ntypes}
         found: dict[Any, _OfType] = {ntype: _OfType(graph, ids, False, ntype, tables, frame, changes)
                                      for ntype, (tables, frame) in split.items()}
         found.update({triple(etype): _OfType(graph, ids, True, etype, edges.get(etype, {}), changes=changes)
                       for etype in graph.etypes})
-        self.__dict__.update(graph=graph, _stores=found, _ids=ids, _frames=frames, _pair=None)
+        self.__dict__.update(graph=graph, _stores=found, _ids=ids, _frames=frames, _dtype=dtype, _pair=None)
 
     @property
     def node_types(self) -> list[str]:

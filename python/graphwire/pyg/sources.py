@@ -28,9 +28,9 @@ from torch_geometric.loader.utils import (
 )
 
 from graphwire._base import checks
-from graphwire._base.arrays import gather_all
+from graphwire._base.arrays import gather_all, real_code
 from graphwire._base.keywords import keywords
-from graphwire._graph.graph import Graph
+from graphwire._graph.graph import Feature, Graph
 from graphwire._graph.rules import Weight
 from graphwire._graph.tensor import Tensor
 from graphwire.pyg import own_stores
@@ -50,10 +50,11 @@ Names = dict[str, dict[str, str]]  # {type: {attribute: feature}}
 
 
 class Rows:
-    """Reads features with a batch. nodes, edges: {type: {attribute: feature}}; ids: the translation of ids."""
+    """Reads features with a batch. nodes, edges: {type: {attribute: feature}}; ids: the translation of ids; dtype: of
+    features of real numbers, or None."""
 
-    def __init__(self, ids: OriginalIds, nodes: Names, edges: Names):
-        self.ids, self._nodes, self._edges = ids, nodes, edges
+    def __init__(self, ids: OriginalIds, nodes: Names, edges: Names, dtype: Any):
+        self.ids, self._nodes, self._edges, self.dtype = ids, nodes, edges, dtype
         self.added: dict[str, dict[str, torch.Tensor]] = {}  # by node type, in the rows of the user's data
 
     def drop(self, of_edges: bool, kind: str, name: str) -> None:
@@ -81,8 +82,7 @@ class Rows:
             yield from ((called, found.node_rows(ntype, name)) for called, name in names.items())
         elif names:
             graph, at = self.ids.graph, self.ids.nodes_to_graph(ntype, ids)
-            asked = [(graph.feature(name, ntype).pointer(), at) for name in names.values()]
-            yield from zip(names, map(torch.as_tensor, gather_all(graph._opened(), asked, torch)))
+            yield from zip(names, self.read([graph.feature(name, ntype) for name in names.values()], at))
 
     def edges_of(self, etype: str, ids: torch.Tensor | None,
                  found: Sampled | None) -> Iterator[tuple[str, torch.Tensor | None]]:
@@ -94,8 +94,14 @@ class Rows:
             yield from ((called, found.edge_rows(etype, name)) for called, name in names.items())
         elif names:
             graph, at = self.ids.graph, self.ids.edges_to_graph(etype, ids)
-            asked = [(graph.feature(name, etype=etype).pointer(), at) for name in names.values()]
-            yield from zip(names, map(torch.as_tensor, gather_all(graph._opened(), asked, torch)))
+            yield from zip(names, self.read([graph.feature(name, etype=etype) for name in names.values()], at))
+
+    def read(self, features: list[Feature], at: Any) -> list[torch.Tensor]:
+        """Rows of features, of the graph's ids."""
+        real = real_code(self.dtype, torch)
+        found = gather_all(self.ids.graph._opened(), [(feature.pointer(), at) for feature in features], torch,
+                           [real] * len(features))
+        return [torch.as_tensor(rows) for rows in found]
 
 
 class Origin:
@@ -170,9 +176,15 @@ class Source(Origin):
     """
 
     def __init__(self, data: Any, ids: str, weight: Weight, custom_cls: Any, sampled: Graph | None = None,
-                 time_attr: str | None = None):
+                 time_attr: str | None = None, dtype: Any = None):
         super().__init__(data, ids, weight, time_attr, sampled)
         self.custom_cls = custom_cls
+        if dtype is not None and self.is_of_pyg:
+            raise ValueError("dtype: PyTorch Geometric selects the rows of this data, with their types; it chooses "
+                             "those of a graph, and of its FeatureStore")
+        if dtype is None:
+            dtype = data._dtype if isinstance(data, ServedData) else self._store and self._store.dtype
+        real_code(dtype, torch)
         nodes: Names = {}
         edges: Names = {}
         if self._store is not None:
@@ -181,7 +193,7 @@ class Source(Origin):
             nodes, edges = _every_feature(self.graph)
         self._frames: TensorFrames | None = (
             self._store.frames if self._store is not None else data._frames if isinstance(data, ServedData) else None)
-        self.rows = Rows(self.ids, nodes, edges)
+        self.rows = Rows(self.ids, nodes, edges, dtype)
         self.data = data if self.is_of_pyg else self._served(data, nodes, edges)
         if self.typed is not True:
             _check_one_place(nodes, edges)
@@ -202,7 +214,7 @@ class Source(Origin):
 
     def _served(self, data: Any, nodes: Names, edges: Names) -> Any:
         tensors = {ntype: self._tensors(ntype) for ntype in self.graph.ntypes}
-        made = data_of(self.ids, nodes, edges, tensors, self._frames, self.rows)
+        made = data_of(self.ids, nodes, edges, tensors, self._frames, self.rows.dtype, self.rows)
         return made if self._store is None else ServedStores(tuple(data), made)
 
     def _tensors(self, ntype: str) -> dict[str, Tensor]:
@@ -251,20 +263,20 @@ def store_of(data: Any, kind: Any) -> Any:
 
 
 def data_of(ids: OriginalIds, nodes: Names, edges: Names, tensors: Mapping[str, Mapping[str, Tensor]],
-            frames: TensorFrames | None, changes: Rows | None = None) -> ServedData:
+            frames: TensorFrames | None, dtype: Any, changes: Rows | None = None) -> ServedData:
     """What a graph shows in the place of data. nodes, edges: {type: {attribute: feature}}; tensors: {node type:
-    {attribute: tensor}}. changes: those of a loader, which can change its data."""
+    {attribute: tensor}}; dtype: of features of real numbers. changes: those of a loader, which can change its data."""
     graph = ids.graph
     return ServedData(
         graph, ids,
-        {ntype: {**{called: graph.feature(name, ntype) for called, name in nodes.get(ntype, {}).items()},
+        {ntype: {**{called: graph.feature(name, ntype)._as(dtype) for called, name in nodes.get(ntype, {}).items()},
                  **tensors.get(ntype, {})} for ntype in graph.ntypes},
-        {etype: {called: graph.feature(name, etype=etype) for called, name in names.items()}
-         for etype, names in edges.items()}, frames, changes)
+        {etype: {called: graph.feature(name, etype=etype)._as(dtype) for called, name in names.items()}
+         for etype, names in edges.items()}, frames, dtype, changes)
 
 
 @keywords
-def served(graph: Graph, frames: Any = None, *, ids: str = "orig") -> ServedData:
+def served(graph: Graph, frames: Any = None, *, ids: str = "orig", dtype: Any = None) -> ServedData:
     """The data of a graph, as the attribute `data` of a loader over it: what scripts ask of Data and HeteroData,
     without rows. The neighbour loaders take it as `data`.
 
@@ -273,6 +285,7 @@ def served(graph: Graph, frames: Any = None, *, ids: str = "orig") -> ServedData
     frames: a TensorFrames, or what it takes: {node type: TensorFrame}. Their columns are one attribute, "tf", of the
         batches, and of the data: data["user"].tf.col_names_dict, data["user"].tf[n_id]. None: columns are features.
     ids: the ids of nodes and edges, as those of the loaders.
+    dtype: the type of features of real numbers, as that of the loaders.
 
     Node types and edge types, metadata(), num_nodes_dict and data["user"].num_nodes are as those of HeteroData, and
     "time" in data["user"] says whether the type has this attribute. The result does not change, and can be pickled.
@@ -280,7 +293,8 @@ def served(graph: Graph, frames: Any = None, *, ids: str = "orig") -> ServedData
     Raises ValueError for frames of types or columns that the graph does not have; TypeError for other frames.
     """
     given = frames if frames is None or isinstance(frames, TensorFrames) else TensorFrames(frames)
-    return data_of(OriginalIds(graph, ids), *_every_feature(graph), {}, given)
+    real_code(dtype, torch)
+    return data_of(OriginalIds(graph, ids), *_every_feature(graph), {}, given, dtype)
 
 
 def _are_stores(data: Any) -> bool:

@@ -74,14 +74,17 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
     ids: "orig": an index has the ids of the user's data, where the graph keeps them, and all rows are in their order.
         "graph": the graph's ids.
     frames: a TensorFrames, or what it takes: their columns are one attribute more, "tf", whose rows are a TensorFrame.
+    dtype: the type of features of real numbers, as NodeLoader's: float32, float16, bfloat16 or float64.
+        None: their own.
 
     put_tensor for all rows makes a graphwire.Tensor with a row for each node, which the trainers of a job share.
     put_tensor with an index overwrites rows of such a tensor. Features of the graph cannot be changed.
     """
 
     def __init__(self, graph: Graph, names: Names | Mapping[str, Names], hetero: bool | None = None,
-                 ids: str = "orig", frames: Any = None):
+                 ids: str = "orig", frames: Any = None, dtype: Any = None):
         super().__init__(NodeAttr)
+        self.dtype = dtype
         self._graph, self._typed, self._ids = graph, _is_typed(graph, hetero), OriginalIds(graph, ids)
         given: Any = names if len(graph.ntypes) > 1 else {graph.ntypes[0]: names}
         if not isinstance(given, Mapping):
@@ -89,7 +92,7 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         if len(graph.ntypes) == 1 and isinstance(names, Mapping) and graph.ntypes[0] in names:
             given = names
         self._rows: dict[tuple[str, str], Rows] = {
-            (graph.ntypes[graph.ntype_number(ntype)], attribute): graph.feature(feature, ntype)
+            (graph.ntypes[graph.ntype_number(ntype)], attribute): graph.feature(feature, ntype)._as(dtype)
             for ntype, some in given.items() for attribute, feature in _pairs(some).items()}
         check_names([attribute for _, attribute in self._rows], "FeatureStore")
         self.frames = frames if frames is None or isinstance(frames, TensorFrames) else TensorFrames(frames)
@@ -125,7 +128,8 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         tensor that this or another trainer has put. None if it does not exist."""
         key = self._key(attr)
         if key not in self._rows:
-            for find in (lambda: self._graph.feature(key[1], key[0]), lambda: self._graph.open_tensor(_put_name(key))):
+            for find in (lambda: self._graph.feature(key[1], key[0])._as(self.dtype),
+                         lambda: self._graph.open_tensor(_put_name(key))):
                 try:
                     return find()
                 except NotFoundError:
@@ -145,7 +149,8 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         found = [self._there(attr) for attr in attrs]
         asked = [(attr, rows, self._index(attr, rows)) for rows, attr in zip(found, attrs) if rows is not None]
         known: dict[Any, torch.Tensor] = {}  # attributes of one batch have one index
-        came = iter(_gather(self._graph, [(rows, self._at(attr, index, known)) for attr, rows, index in asked]))
+        came = iter(_gather(self._graph, [(rows, self._at(attr, index, known)) for attr, rows, index in asked],
+                            self.dtype))
         taken = iter([index.of(next(came)) for _, _, index in asked])
         return [None if rows is None else next(taken) for rows in found]
 
@@ -224,7 +229,7 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         Raises ValueError for a name that the nodes' rows or PyG use. Also raises ValueError for a feature that can
         change (serve --mutable) if edges share ids, as both directions of an edge in an undirected graph do.
         """
-        made = _EdgeRows(self._graph, names, self._ids)
+        made = _EdgeRows(self._graph, names, self._ids, self.dtype)
         here = {} if self._typed else {attribute for _, attribute in self._rows}
         for _, attribute, feature in made._features:
             if attribute in here:
@@ -242,19 +247,20 @@ def _index(index: Any) -> Any:
     return slice(None) if index is None else index
 
 
-def _gather(graph: Graph, asked: Sequence[tuple[Rows, Any]]) -> list[torch.Tensor]:
-    """Reads rows of several features and tensors at once."""
-    client = graph._opened()
+def _gather(graph: Graph, asked: Sequence[tuple[Rows, Any]], dtype: Any) -> list[torch.Tensor]:
+    """Reads rows of several features and tensors at once. dtype: of features of real numbers."""
+    client, real = graph._opened(), _arrays.real_code(dtype, torch)
     pointers = [(rows.pointer() if isinstance(rows, Feature) else rows._there()[1], index)
                 for rows, index in asked]
-    return [torch.as_tensor(rows) for rows in _arrays.gather_all(client, pointers, torch)]
+    reals = [real if isinstance(rows, Feature) else None for rows, _ in asked]
+    return [torch.as_tensor(rows) for rows in _arrays.gather_all(client, pointers, torch, reals)]
 
 
 class _EdgeRows:
     """The transform of FeatureStore.edge_rows, which documents it."""
 
-    def __init__(self, graph: Graph, names: Any, ids: OriginalIds):
-        self._graph = graph
+    def __init__(self, graph: Graph, names: Any, ids: OriginalIds, dtype: Any):
+        self._graph, self._dtype = graph, dtype
         given = names if len(graph.etypes) > 1 else {graph.etypes[0]: names}
         if not isinstance(given, Mapping):
             raise ValueError(f"names: give {{edge type: names}} of {', '.join(graph.etypes)}")
@@ -271,7 +277,7 @@ class _EdgeRows:
         stores = [data[tuple(etype.split(":"))] if isinstance(data, pyg.HeteroData) else data
                   for etype, _, _ in self._features]
         rows = _gather(self._graph, [(feature, self._positions(etype, store.e_id))
-                                     for store, (etype, _, feature) in zip(stores, self._features)])
+                                     for store, (etype, _, feature) in zip(stores, self._features)], self._dtype)
         for store, (_, attribute, _), found in zip(stores, self._features, rows):
             store[attribute] = found
         return data
@@ -344,6 +350,7 @@ class GraphStore(pyg.GraphStore):  # type: ignore[misc]
 
 @keywords
 def stores(graph: Graph, names: Names | Mapping[str, Names],
-           hetero: bool | None = None, ids: str = "orig", frames: Any = None) -> tuple[FeatureStore, GraphStore]:
+           hetero: bool | None = None, ids: str = "orig", frames: Any = None,
+           dtype: Any = None) -> tuple[FeatureStore, GraphStore]:
     """(FeatureStore, GraphStore) of a graph, which PyG's loaders take as `data`. The arguments are FeatureStore's."""
-    return FeatureStore(graph, names, hetero, ids, frames), GraphStore(graph, hetero, ids)
+    return FeatureStore(graph, names, hetero, ids, frames, dtype), GraphStore(graph, hetero, ids)

@@ -14,6 +14,7 @@ import torch
 
 from graphwire import Feature
 from graphwire._base import checks
+from graphwire._base.arrays import real_code
 from graphwire._base.keywords import keywords
 from graphwire.dgl import host
 from graphwire.dgl.distributed import later_rows, sampling
@@ -97,12 +98,15 @@ class DistGraph(Types):
     gpb: ignored, except a string, which is taken as part_config.
     part_config: the graph's JSON or folder, for a standalone process; ignored in a launched one. The process may
         have other graphs open. Tensors that name no part_policy are of the graph that was opened last.
+    dtype: not an argument of DGL: the type of features of real numbers: float32, float16, bfloat16 or float64. None:
+        their own; of those that were stored narrow, the original.
 
     Raises AssertionError before initialize(); RowsError if a program has written rows into the parts that the graph
     lacks; and the errors of graphwire.open.
     """
 
-    def __init__(self, graph_name: str | None = None, gpb: Any = None, part_config: str | None = None):
+    def __init__(self, graph_name: str | None = None, gpb: Any = None, part_config: str | None = None, *,
+                 dtype: Any = None):
         if isinstance(gpb, str):
             if part_config is not None:  # (ip_config, graph_name, part_config=…) of DGL 0.5
                 graph_name = gpb
@@ -122,7 +126,9 @@ class DistGraph(Types):
             warn_lost(self._user_edges, [etype for etype in self.canonical_etypes if self.num_edges(etype)])
         self._ndata: dict[Any, dict[str, DistTensor]] = {ntype: {} for ntype in self.ntypes}
         self._edata: dict[Any, dict[str, DistTensor]] = {etype: {} for etype in self.canonical_etypes}
-        for feature in self.graph.features:
+        self._dtype = dtype
+        real_code(dtype, torch)
+        for feature in (one._as(dtype) for one in self.graph.features):
             if feature.of_edges:
                 etype = self.to_canonical_etype(feature.type)
                 self._edata[etype][feature.name] = DistTensor.of_feature(
@@ -133,7 +139,7 @@ class DistGraph(Types):
         context.dist_graph = self
 
     def __reduce__(self) -> Any:
-        return _again, (self.graph_name, self.graph)
+        return _again, (self.graph_name, self.graph, self._dtype)
 
     def __copy__(self) -> DistGraph:
         """The same object. In one process there is one connection to a graph, or one copy of its parts in memory."""
@@ -300,9 +306,9 @@ class DistGraph(Types):
         """None, as in a DGL client without a server on its host: a trainer has no part in its memory."""
 
 
-def _again(name: str, graph: Any) -> DistGraph:
+def _again(name: str, graph: Any, dtype: Any = None) -> DistGraph:
     """Unpickles a DistGraph in another process of the job."""
     if context.graph is None or context.graph.graph_id != graph.graph_id:
         context.use(graph)
         context.initialized = True
-    return context.dist_graph if context.dist_graph is not None else DistGraph(name)
+    return context.dist_graph if context.dist_graph is not None else DistGraph(name, dtype=dtype)

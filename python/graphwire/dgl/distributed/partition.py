@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,7 @@ def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_
                     part_method: str | None = "metis", balance_ntypes: Any = None, balance_edges: bool = False,
                     return_mapping: bool = False, num_trainers_per_machine: int = 1, objtype: str = "cut",
                     graph_formats: Any = None, reshuffle: bool = True, *, weight: str | Sequence[str] = (),
-                    time: str | Sequence[str] = ()) -> Any:
+                    time: str | Sequence[str] = (), store: Mapping[str, Any] | None = None) -> Any:
     """dgl.distributed.partition_graph. Writes out_path/graph_name.json and the parts.
 
     num_hops: ignored.
@@ -97,7 +97,8 @@ def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_
         new ids and original ids are equal.
     graph_formats: None, or formats. Edges are stored by source if it is None or has "csr".
     reshuffle: an argument of DGL before 1.0, which must be True: the ids of a part are always contiguous.
-    weight, time: not arguments of DGL: edge features that get alias tables; features that lists are sorted by.
+    weight, time, store: not arguments of DGL: edge features that get alias tables; features that lists are sorted by;
+        features that are stored narrow.
 
     The other arguments are those of graphwire.partition_graph. Raises DGLError for reshuffle=False
     and for numbers without types in a graph of several node types; and the errors of graphwire.partition_graph.
@@ -110,7 +111,7 @@ def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_
     path = of_arrays.partition_graph(
         g, graph_name, num_parts, out_path, method=part_method or "None", balance_nodes=_classes(g, balance_ntypes),
         balance_edges=balance_edges, num_trainers_per_machine=num_trainers_per_machine, objtype=objtype,
-        transpose=_keeps_out_edges(graph_formats), weight=weight, time=time)
+        transpose=_keeps_out_edges(graph_formats), weight=weight, time=time, store=store)
     if not return_mapping:
         return None
     types = Types(g.ntypes, g.canonical_etypes)

@@ -158,6 +158,11 @@ class DistTensor:
         context.collect()
         return torch.as_tensor(self._data[self._rows(idx)])
 
+    def _wide(self, idx: Any) -> torch.Tensor:
+        """Rows of real numbers as float32."""
+        context.collect()
+        return torch.as_tensor(self._data._read(self._rows(idx), torch.float32))
+
     def __setitem__(self, idx: Any, val: Any) -> None:
         if isinstance(self._data, graphwire.Feature):
             raise error_type()(f"{self.name} is a feature of the graph, which does not change: make a DistTensor")

@@ -1,8 +1,7 @@
-/* Converts float16 and bfloat16 to float32 and back, in integers, so that every machine has the same results. Hardware
- * instructions would gain nothing, because loads and stores take longer than these conversions. Rounds to nearest, ties
- * to even. NaN stays NaN; values that are too large become infinite. */
-#ifndef GW_ROWS_HALF_H
-#define GW_ROWS_HALF_H
+/* Converts single numbers from float16 and bfloat16 to float32 and back, in integers. The rules, and rows of numbers:
+ * convert.h. */
+#ifndef GW_NUMBERS_HALF_H
+#define GW_NUMBERS_HALF_H
 
 #include <stdint.h>
 #include <string.h>
@@ -38,7 +37,7 @@ static inline float gw_float_of_float16(uint16_t half)
 {
 	uint32_t sign = (uint32_t)(half & 0x8000u) << 16, exponent = half >> 10 & 31u, fraction = half & 1023u;
 	if (exponent == 31)
-		return gw_float_of_bits(sign | 0x7f800000u | fraction << 13);
+		return gw_float_of_bits(sign | 0x7f800000u | (fraction ? 0x400000u : 0) | fraction << 13);
 	if (exponent > 0)
 		return gw_float_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
 	/* fraction * 2^-24: exact in float32. */
@@ -50,7 +49,7 @@ static inline uint16_t gw_float16_of_float(float value)
 {
 	uint32_t bits = gw_float_bits(value), sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
 	if (size > 0x7f800000u)
-		return (uint16_t)(sign | 0x7e00u);
+		return (uint16_t)(sign | 0x7e00u | (size >> 13 & 0x3ffu));
 	if (size >= 0x477ff000u) /* 65520 and more become infinite */
 		return (uint16_t)(sign | 0x7c00u);
 	if (size >= 0x38800000u) { /* 2^-14: normal in float16; a carry out of the fraction raises the exponent */
