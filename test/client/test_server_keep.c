@@ -73,7 +73,9 @@ static void expect_guarded(const struct setup *setup)
 	expect(gw_server_start(&options, &second), GW_BUSY, "serves part 0");
 }
 
-/* Returns how many files the folder has. */
+#define SUCCESSORS "shm-part-" /* the socket by which a successor finds the server */
+
+/* Returns how many files the folder has, and the path of the one with the prefix. */
 static uint32_t list_files(const char *prefix, char path[GW_RUNTIME_PATH_MAX + 300])
 {
 	uint32_t count = 0;
@@ -81,7 +83,9 @@ static uint32_t list_files(const char *prefix, char path[GW_RUNTIME_PATH_MAX + 3
 	assert_non_null(list);
 	for (struct dirent *entry; (entry = readdir(list));) {
 		count += entry->d_name[0] != '.';
-		if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
+		bool successors = strncmp(entry->d_name, SUCCESSORS, strlen(SUCCESSORS)) == 0;
+		if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
+		    successors == (strcmp(prefix, SUCCESSORS) == 0))
 			snprintf(path, GW_RUNTIME_PATH_MAX + 300, "%s/%s", folder, entry->d_name);
 	}
 	closedir(list);
@@ -102,7 +106,7 @@ static uint32_t open_descriptors(void)
 /* The whole folder is removed, or one of its files. A client that is connected does not notice. */
 static void what_is_removed_comes_back(void **state)
 {
-	static const char *const prefixes[] = {"key-", "shm-", "part-"};
+	static const char *const prefixes[] = {"key-", "shm-", SUCCESSORS, "part-"};
 	struct setup setup;
 	uint8_t before[GW_KEY_BYTES], after[GW_KEY_BYTES];
 	uint64_t digests[EPOCH_MAX];
@@ -116,15 +120,15 @@ static void what_is_removed_comes_back(void **state)
 	make_plan(old, &plan, false, false);
 	expect_transport(old, "shm");
 	assert_int_equal(gw_key_find(port, before), GW_OK);
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 5; i++) {
 		char path[GW_RUNTIME_PATH_MAX + 300] = "";
-		if (i == 3)
+		if (i == 4)
 			assert_int_equal(gw_remove_tree(folder), GW_OK);
 		else
-			assert_int_equal(list_files(prefixes[i], path), 3);
-		assert_true(i == 3 || unlink(path) == 0);
+			assert_int_equal(list_files(prefixes[i], path), 4);
+		assert_true(i == 4 || unlink(path) == 0);
 		gw_server_keep(server);
-		assert_int_equal(list_files("", path), 3);
+		assert_int_equal(list_files("", path), 4);
 		assert_int_equal(gw_key_find(port, after), GW_OK);
 		assert_memory_equal(before, after, GW_KEY_BYTES);
 		expect_guarded(&setup);
@@ -168,15 +172,15 @@ static time_t age_of(const char *path)
 /* Existing files stay the same, and are never old enough for a cleaner to remove. */
 static void old_files_become_young(void **state)
 {
-	static const char *const prefixes[] = {"key-", "shm-", "part-"};
+	static const char *const prefixes[] = {"key-", "shm-", SUCCESSORS, "part-"};
 	struct timespec old[2] = {{.tv_sec = time(NULL) - 86400}, {.tv_sec = time(NULL) - 86400}};
 	struct setup setup;
 	(void)state;
 	begin(&setup);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		char path[GW_RUNTIME_PATH_MAX + 300] = "";
 		struct stat before, after;
-		assert_int_equal(list_files(prefixes[i], path), 3);
+		assert_int_equal(list_files(prefixes[i], path), 4);
 		assert_int_equal(utimensat(AT_FDCWD, path, old, AT_SYMLINK_NOFOLLOW), 0);
 		assert_int_equal(lstat(path, &before), 0);
 		gw_server_keep(setup.cluster.servers[0]);

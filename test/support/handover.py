@@ -3,8 +3,10 @@ the place of one of them.
 
 As a program it relays one hand-over and kills one side in the middle:
 
-  handover.py SOCKET PID|new NUMBER    kills the server PID, or the successor, instead of passing on message NUMBER (from
-                                       1), prints the messages that it passed on, and gives the socket its name back
+  handover.py SOCKET PID|new NUMBER
+
+kills the server PID, or the successor, instead of passing on message NUMBER (from 1), prints the messages that it
+passed on, and gives the socket its name back.
 """
 
 from __future__ import annotations
