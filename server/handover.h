@@ -24,7 +24,8 @@
 
 #include "server/server.h"
 
-/* --- handover_give.c: the running server. Only the thread that started the server calls these. --- */
+/* --- handover_socket.c, and handover_give.c: the running server. Only the thread that started the server calls these.
+ * --- */
 
 /* Creates the socket by which a successor finds the server: server->handover_fd, for poll. Without a runtime folder the
  * server runs without it, and cannot be taken over. */

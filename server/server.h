@@ -135,7 +135,7 @@ void gw_server_stop_threads(struct gw_server *server);
 gw_status gw_server_freeze(struct gw_server *server, uint32_t drain_ms);
 gw_status gw_server_thaw(struct gw_server *server);
 
-/* handover_give.c: the name of the socket by which a successor finds the server of a part. */
+/* handover_socket.c: the name of the socket by which a successor finds the server of a part. */
 void gw_handover_name(const struct gw_server *server, char name[GW_ADDRESS_NAME_MAX + 1]);
 
 /* guard.c: takes the lock for this part on this host; GW_BUSY names the process that has it. */

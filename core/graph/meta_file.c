@@ -17,7 +17,7 @@
 #include "core/files/regular.h"
 #include "core/graph/json.h"
 #include "core/graph/meta.h"
-#include "core/graph/records.h"
+#include "core/graph/record_names.h"
 #include "core/memory/alloc.h"
 
 /* GW_INVALID: no regular file; GW_LIMIT: too long for a graph's JSON. For both, *foreign is true. If the file may be a

@@ -4,18 +4,16 @@
 #include <string.h>
 
 #include "core/files/regular.h"
+#include "core/graph/record_names.h"
 #include "core/memory/alloc.h"
-
-static const char *const records[] = {"tables", "build"};
-#define RECORDS (sizeof(records) / sizeof(records[0]))
 
 /* The record that a word begins with, or NULL. */
 static const char *record_of(const char *word)
 {
-	for (size_t i = 0; i < RECORDS; i++) {
-		size_t length = strlen(records[i]);
-		if (strncmp(word, records[i], length) == 0 && word[length] == '=')
-			return records[i];
+	for (size_t i = 0; gw_record_names[i]; i++) {
+		size_t length = strlen(gw_record_names[i]);
+		if (strncmp(word, gw_record_names[i], length) == 0 && word[length] == '=')
+			return gw_record_names[i];
 	}
 	return NULL;
 }
@@ -38,17 +36,6 @@ gw_status gw_records_add(struct gw_writer *writer, const char *const *words, uin
 			status = gw_writer_text(writer, end, text);
 		gw_free(text);
 		gw_free(end);
-	}
-	return status;
-}
-
-gw_status gw_records_own(struct gw_owned *owned, const char *json)
-{
-	gw_status status = GW_OK;
-	for (size_t i = 0; i < RECORDS && status == GW_OK; i++) {
-		char *name = gw_format("%.*s.%s.json", (int)strlen(json) - 5, json, records[i]);
-		status = name ? gw_owned_add(owned, name) : GW_NO_MEMORY;
-		gw_free(name);
 	}
 	return status;
 }

@@ -11,7 +11,4 @@ gw_status gw_record_check(const char *word);
 /* Adds the files of these words to a graph that is written. GW_NOT_FOUND, GW_IO, GW_LIMIT, GW_NO_MEMORY. */
 gw_status gw_records_add(struct gw_writer *writer, const char *const *words, uint32_t count);
 
-/* Adds the names that the records of a graph have to the files that Graphwire wrote. json: the name of its JSON. */
-gw_status gw_records_own(struct gw_owned *owned, const char *json);
-
 #endif

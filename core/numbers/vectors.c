@@ -1,16 +1,28 @@
 /* Chooses the vector instructions: see vectors.h. Nothing here fails. */
 #include "core/numbers/vectors.h"
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 
 static const char *const names[GW_VECTORS_COUNT] = {"auto", "off", "four", "avx2", "avx512"};
 
+#ifdef __x86_64__
+/* clang's __builtin_cpu_supports does not know f16c. */
+static bool has_f16c(void)
+{
+	unsigned eax, ebx, ecx, edx;
+	return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
+}
+#endif
+
 static bool have(enum gw_vectors vectors)
 {
 #ifdef __x86_64__
 	if (vectors == GW_VECTORS_AVX2)
-		return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+		return __builtin_cpu_supports("avx2") && has_f16c();
 	if (vectors == GW_VECTORS_AVX512)
 		return __builtin_cpu_supports("avx512f");
 	return true;

@@ -83,7 +83,7 @@ struct gw_agent_watch {
 			   * end */
 };
 
-/* --- A server that is being replaced: replace.c. At most one at a time. --- */
+/* --- A server that is being replaced: process_replace.c. At most one at a time. --- */
 
 struct gw_agent_replacement {
 	int asker; /* the connection that asked for it; -1: none is in progress */
@@ -104,7 +104,7 @@ struct gw_agent {
 	char folder[GW_AGENT_PATH_MAX]; /* key and ip_config of this job; "": not made */
 	struct gw_agent_process *processes;
 	struct gw_agent_watch watch;
-	int control; /* the socket of replace.c; -1: no server was started yet */
+	int control; /* the socket of process_replace.c; -1: no server was started yet */
 	struct gw_agent_replacement replacement;
 	char *input, *output; /* input: an incomplete line; output: events that the launcher has not read yet */
 	size_t input_bytes, output_bytes, output_sent;
@@ -131,10 +131,6 @@ void gw_agent_request(struct gw_agent *agent, json_t *request);
 
 /* process.c */
 gw_status gw_agent_process_start(struct gw_agent *agent, const json_t *request);
-/* Starts a process with these words in the place of a server: its name, environment and ready line. The end of the
- * process is not reported while it is `quiet`. after: it begins when the server has ended. */
-gw_status gw_agent_process_succeed(struct gw_agent *agent, struct gw_agent_process *server, const json_t *words,
-				   bool after, struct gw_agent_process **out);
 void gw_agent_process_read(struct gw_agent *agent, struct gw_agent_process *process);
 /* Reaps children, and reports the end of each process whose output was read to its end. */
 void gw_agent_process_reap(struct gw_agent *agent);
@@ -175,10 +171,8 @@ void gw_agent_logs_remove_old(const struct gw_agent *agent, size_t keep);
 gw_status gw_agent_watch(struct gw_agent *agent, uint16_t port, pid_t pid);
 void gw_agent_watch_look(struct gw_agent *agent, bool ended);
 
-/* replace.c. gw_agent_control_open makes the socket; gw_agent_control_hear takes a request from it. */
-gw_status gw_agent_control_open(struct gw_agent *agent);
+/* process_replace.c. gw_agent_control_hear takes a request from the socket. */
 void gw_agent_control_hear(struct gw_agent *agent);
-void gw_agent_replace_read(struct gw_agent_process *process, const char *line);
 void gw_agent_replace_look(struct gw_agent *agent); /* the loop calls it whenever it wakes */
 /* Whether the end of this process is not to be reported yet: its successor may serve. */
 bool gw_agent_replace_holds(const struct gw_agent *agent, const struct gw_agent_process *process);

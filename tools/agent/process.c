@@ -6,7 +6,7 @@
  * kept server. The agent reports the end of a process when its status is known and its output was read. A child of the
  * ended process may hold the pipe open, so the agent reads the pipe only for a moment more.
  */
-#include "tools/agent/agent.h"
+#include "tools/agent/process_private.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Watches a server that another agent started, a kept server, until it ends: its pidfd then becomes readable. Kernels
  * before 5.3 have no pidfd; there the agent looks at the server's record once a second. An agent watches one server and
- * reports one end. If a successor has taken the server's place (replace.c), the agent watches the successor.
+ * reports one end. If a successor has taken the server's place (process_replace.c), the agent watches the successor.
  */
 #include "tools/agent/agent.h"
 

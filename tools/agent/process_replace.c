@@ -12,7 +12,7 @@
  * server. While the two change places, the record names both, so that a reader always finds the one that runs
  * (record.c).
  */
-#include "tools/agent/agent.h"
+#include "tools/agent/process_private.h"
 
 #include <errno.h>
 #include <fcntl.h>

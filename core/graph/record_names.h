@@ -1,0 +1,12 @@
+/* The names of a graph's records (records.h): NAME.tables.json and NAME.build.json. */
+#ifndef GW_GRAPH_RECORD_NAMES_H
+#define GW_GRAPH_RECORD_NAMES_H
+
+#include "core/files/owned.h"
+
+extern const char *const gw_record_names[]; /* ends with NULL */
+
+/* Adds the names that the records of a graph have to the files that Graphwire wrote. json: the name of its JSON. */
+gw_status gw_records_own(struct gw_owned *owned, const char *json);
+
+#endif
