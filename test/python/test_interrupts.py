@@ -206,9 +206,9 @@ def test_at_any_moment(parts, servers, small, dropped, made_up_gpu, where):
     graph = graphwire.open(parts, servers.addresses)
     opened = (lambda: contextlib.nullcontext(graph)) if where == "servers" else small
     reverses(opened)
-    before, threads = live(), set(os.listdir("/proc/self/task"))
-    begun = time.monotonic()
+    before, begun = live(), time.monotonic()
     uses(opened, "cuda" if where == "device" else None)
+    threads = set(os.listdir("/proc/self/task"))  # the graph's thread for short calls, which begins late, stays
     times = INTERRUPTS // 3 + 1
     sent, arrived = interrupted_while(lambda: uses(opened, "cuda" if where == "device" else None), times,
                                       2 * (time.monotonic() - begun))
