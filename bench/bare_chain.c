@@ -29,7 +29,7 @@ struct gw_bare_chain {
 static const uint8_t *chain_row(const struct gw_bare_chain *chain, const struct gw_bare_round *round, uint32_t i)
 {
 	uint64_t rows = chain->table_bytes / round->row_bytes;
-	return chain->table + gw_bare_mix(chain->drawn + i) % rows * round->row_bytes;
+	return chain->table + (rows ? gw_bare_mix(chain->drawn + i) % rows : 0) * round->row_bytes;
 }
 
 static void chain_gather(struct gw_bare_chain *chain, const struct gw_bare_round *round, uint8_t *out)

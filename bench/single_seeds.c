@@ -32,7 +32,7 @@ static void single_seed_plan(struct gw_single_seeds *s, struct gw_single_seed *s
 			frontier += block->edges[i].dst_count;
 			edges += block->edges[i].edge_count;
 		}
-		seed->rounds[at++] = round_of(frontier, frontier, 2 * ID_BYTES);
+		seed->rounds[at++] = round_of(frontier, frontier, 2ull * ID_BYTES);
 		seed->rounds[at++] = round_of(edges, edges, ID_BYTES);
 	}
 	seed->rounds[at++] = round_of(minibatch->row_counts[0], minibatch->row_counts[0], s->batches.row_bytes);

@@ -109,7 +109,7 @@ static const char *client_waits_for(void *context)
 static void expose_clients(struct gw_exposition *out)
 {
 	struct client_values values[CLIENTS_MAX];
-	struct gw_client_stats stats[CLIENTS_MAX];
+	struct gw_client_stats stats[CLIENTS_MAX] = {0};
 	char labels[CLIENTS_MAX][32];
 	const char *at[CLIENTS_MAX];
 	uint32_t count = 0;
@@ -138,15 +138,16 @@ static void expose_links(struct gw_exposition *out)
 	for (uint32_t i = 0; i < CLIENTS_MAX && out->status == GW_OK; i++) {
 		const struct gw_client *client = process.clients[i];
 		for (uint32_t part = 0; client && part < client->meta->num_parts && out->status == GW_OK; part++) {
-			out->status = gw_vec_reserve(&sums, (count + GW_SCHEMES) * sizeof(struct gw_link_sums));
+			out->status = gw_vec_reserve(&sums, (count + (size_t)GW_SCHEMES) * sizeof(struct gw_link_sums));
 			if (out->status == GW_OK)
-				out->status = gw_vec_reserve(&labels, (count + GW_SCHEMES) * GW_EXPOSITION_LABELS_MAX);
+				out->status = gw_vec_reserve(&labels,
+							     (count + (size_t)GW_SCHEMES) * GW_EXPOSITION_LABELS_MAX);
 			if (out->status != GW_OK)
 				break;
 			struct gw_link_sums *rows = (struct gw_link_sums *)sums.data + count;
 			const uint32_t found = gw_client_sum_part(client, part, rows);
 			for (uint32_t r = 0; r < found; r++, count++) {
-				char *text = (char *)labels.data + count * GW_EXPOSITION_LABELS_MAX;
+				char *text = (char *)labels.data + (size_t)count * GW_EXPOSITION_LABELS_MAX;
 				snprintf(text, GW_EXPOSITION_LABELS_MAX, "client=\"%" PRIu64 "\",part=\"%u\"",
 					 process.numbers[i], part);
 				gw_exposition_label(text, "server", rows[r].stats.server);
@@ -157,7 +158,7 @@ static void expose_links(struct gw_exposition *out)
 	if (out->status == GW_OK)
 		out->status = gw_vec_reserve(&pointers, (count + 1) * sizeof(char *));
 	for (uint32_t i = 0; i < count && out->status == GW_OK; i++)
-		((const char **)pointers.data)[i] = (const char *)labels.data + i * GW_EXPOSITION_LABELS_MAX;
+		((const char **)pointers.data)[i] = (const char *)labels.data + (size_t)i * GW_EXPOSITION_LABELS_MAX;
 	if (out->status == GW_OK)
 		gw_exposition_figures(out, link_figures, sums.data, sizeof(struct gw_link_sums), pointers.data, count);
 	gw_vec_free(&sums);

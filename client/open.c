@@ -299,6 +299,7 @@ void gw_client_close(struct gw_client *client)
 	pthread_mutex_destroy(&client->batches_lock);
 	pthread_mutex_destroy(&client->lookups_lock);
 	pthread_mutex_destroy(&client->short_lock);
+	gw_free(client->short_connect);
 	gw_free(client);
 	gw_clock_leave();
 	gw_error_restore(&kept);

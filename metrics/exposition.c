@@ -15,7 +15,7 @@ static void expose_bytes(struct gw_exposition *e, const char *bytes, size_t coun
 {
 	if (e->status == GW_OK && e->bytes + count > e->text.capacity)
 		e->status = gw_vec_reserve(&e->text, e->bytes + count);
-	if (e->status != GW_OK)
+	if (e->status != GW_OK || !e->text.data)
 		return;
 	memcpy((char *)e->text.data + e->bytes, bytes, count);
 	e->bytes += count;

@@ -146,7 +146,7 @@ struct gw_shard *gw_table_take_ended(struct gw_tensor_table *table, uint64_t now
 struct gw_shard *gw_table_take_released(struct gw_tensor_table *table);
 
 /* Publishes the rows with the region and generation that clients know. GW_EXISTS, GW_NO_MEMORY. */
-gw_status gw_shard_publish_as(struct gw_tensor_table *table, struct gw_table_shard *entry, uint32_t region,
+gw_status gw_shard_publish_as(struct gw_tensor_table *table, struct gw_table_shard *entry, uint32_t id,
 			      uint32_t generation);
 
 /* The seed of the hashes of a shard's rows. */

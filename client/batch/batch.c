@@ -156,7 +156,7 @@ static gw_status check_fanouts(const struct gw_client *client, const struct gw_s
 /* NULL: no element has the edge type. */
 static const struct gw_edge_seeds *edges_of_type(const struct gw_sample_spec *spec, uint32_t etype)
 {
-	for (uint32_t i = 0; i < gw_spec_edge_types(spec); i++) {
+	for (uint32_t i = 0; spec->edges && i < gw_spec_edge_types(spec); i++) {
 		if (spec->edges[i].etype == etype)
 			return &spec->edges[i];
 	}

@@ -11,6 +11,7 @@
 
 #define COMPLETIONS_PER_RUN 64
 #define LOOK_RUNS           64u
+#define SHORT_RETRY_NS      GW_NS_PER_SECOND
 #define RUN_MAX_NS          (100 * GW_NS_PER_MS) /* longest sleep of one run, since links have timers */
 /* How often an idle engine polls if it may hold a resource that others wait for. The removal of a device waits until
  * its users release it. The memory of a server that has ended exists until its last client unmaps it. */
@@ -123,6 +124,20 @@ static __attribute__((cold)) void trace_poll(uint64_t began, size_t completions)
 		gw_trace_span_end(&form, began, completions, 0);
 }
 
+/* The job that lets the links connect ends when each has connected or failed, or when the thread is to end. */
+static __attribute__((cold)) void connect_look(struct gw_engine *engine)
+{
+	struct gw_job *job = engine->connecting;
+	bool ends = atomic_load(&engine->wakeups) & WAKEUPS_STOP;
+	for (uint32_t i = 0; i < engine->client->server_count && !ends; i++) {
+		enum gw_link_state state = engine->links[i].state;
+		if (state != GW_LINK_OPEN && state != GW_LINK_DOWN && state != GW_LINK_WAITING)
+			return;
+	}
+	engine->connecting = NULL;
+	gw_job_end(job, GW_OK);
+}
+
 void gw_engine_run_once(struct gw_engine *engine, uint64_t deadline_ns)
 {
 	uint64_t ended = engine->jobs_ended;
@@ -152,6 +167,8 @@ void gw_engine_run_once(struct gw_engine *engine, uint64_t deadline_ns)
 		struct gw_event *event = completions[i].cookie;
 		event->fire(event, &completions[i]);
 	}
+	if (engine->connecting)
+		connect_look(engine);
 }
 
 static bool try_own(struct gw_engine *engine)
@@ -202,21 +219,50 @@ void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon)
 		wake_thread(engine, WAKEUPS_ONE);
 }
 
+/* The thread runs the engine as long as this job is open. */
+static void connect_start(struct gw_job *job)
+{
+	for (uint32_t i = 0; i < job->engine->client->server_count; i++)
+		gw_link_open(&job->engine->links[i]);
+	job->engine->connecting = job;
+}
+
+static void connect_cancel(struct gw_job *job)
+{
+	(void)job; /* nobody cancels it */
+}
+
+/* Starts the thread of the engine, and lets it open its links, unless another caller does so now or did so lately. */
+static void connect_short(struct gw_client *client, struct gw_engine *engine)
+{
+	struct gw_error_kept kept;
+	const uint64_t now = gw_now_ns();
+	if (pthread_mutex_trylock(&client->short_lock) != 0)
+		return;
+	gw_error_keep(&kept);
+	struct gw_job *job = client->short_connect;
+	if (!job)
+		job = client->short_connect = gw_calloc(1, sizeof(*job)); /* not open */
+	const bool open = client->short_retry_ns && job && atomic_load(&job->ended) != GW_JOB_ENDED;
+	if (job && !open && now >= client->short_retry_ns &&
+	    (engine->has_thread || gw_engine_start_thread(engine) == GW_OK)) {
+		client->short_retry_ns = now + SHORT_RETRY_NS;
+		*job = (struct gw_job){.start = connect_start, .cancel = connect_cancel};
+		gw_engine_submit(engine, job, false);
+	}
+	gw_error_restore(&kept);
+	pthread_mutex_unlock(&client->short_lock);
+}
+
 struct gw_engine *gw_engine_for_call(struct gw_client *client, bool is_short)
 {
 	struct gw_engine *engine = &client->engines[client->engine_count];
-	struct gw_error_kept kept;
 	if (!is_short || atomic_load(&client->loaders) == 0)
 		return gw_client_engine(client);
-	if (atomic_load(&client->short_runs))
+	if (atomic_load_explicit(&engine->open_links, memory_order_relaxed) == client->server_count)
 		return engine;
-	gw_error_keep(&kept);
-	pthread_mutex_lock(&client->short_lock);
-	if (!engine->has_thread && gw_engine_start_thread(engine) == GW_OK)
-		atomic_store(&client->short_runs, true);
-	pthread_mutex_unlock(&client->short_lock);
-	gw_error_restore(&kept);
-	return atomic_load(&client->short_runs) ? engine : gw_client_engine(client);
+	connect_short(client, engine);
+	return gw_client_engine(client);
 }
 
 static bool has_ended(struct gw_job *job)

@@ -31,8 +31,9 @@ void gw_engine_stop_thread(struct gw_engine *engine);
 
 /* The engine for a call that is not bound to one. While the client has a loader, short calls get an engine of their
  * own, whose connections carry nothing else: on the connections of loaders they would wait for the answers to all that
- * the loaders have asked before. That engine connects, and its thread starts, when it is first needed. If the thread
- * cannot be started, short calls share the other engines. */
+ * the loaders have asked before. The first short call lets that engine connect. Until it is connected with all servers,
+ * and while it is not, short calls share the other engines, so that no call waits for a connection that it does not
+ * need. */
 struct gw_engine *gw_engine_for_call(struct gw_client *client, bool is_short);
 
 /* Submits a job and starts its clock. The engine's thread, or a caller in gw_job_wait, runs the job. soon: the caller

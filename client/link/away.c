@@ -91,7 +91,7 @@ static void fail_queue(struct gw_link *link)
 /* The next read starts to connect again with a fresh budget. */
 static void away_give_up(struct gw_link *link)
 {
-	link->state = GW_LINK_DOWN;
+	gw_link_set_state(link, GW_LINK_DOWN);
 	away_end_wait(link);
 	link->away_ns = 0;
 	link->lasting_ns = 0;
@@ -164,7 +164,7 @@ void gw_link_wait_or_give_up(struct gw_link *link, gw_status status)
 		away_give_up(link);
 		return;
 	}
-	link->state = GW_LINK_WAITING;
+	gw_link_set_state(link, GW_LINK_WAITING);
 	for (struct gw_link_op *op = link->head; op; op = op->next)
 		gw_link_op_stop_clock(op, now);
 	/* A successor is asked at once, unless the server said so without answering a request on this connection. */

@@ -55,7 +55,7 @@ static void endpoints_close(struct gw_link *link)
 void gw_link_close(struct gw_link *link)
 {
 	endpoints_close(link);
-	link->state = GW_LINK_DOWN;
+	gw_link_set_state(link, GW_LINK_DOWN);
 }
 
 /* `reason` may be memory of the endpoint. */
@@ -76,7 +76,7 @@ void gw_link_open(struct gw_link *link)
 	if (!link->away_ns)
 		link->away_ns = gw_now_ns();
 	struct gw_connect_options options;
-	link->state = GW_LINK_CONNECTING;
+	gw_link_set_state(link, GW_LINK_CONNECTING);
 	link->attempts++;
 	link->connection++;
 	link->traced = gw_trace_is_on() ? gw_link_trace_connect(link) : 0;
@@ -93,7 +93,7 @@ static void link_ready(struct gw_link *link)
 	if (link->traced)
 		gw_link_trace_connected(link, true);
 	gw_link_log_recovered(link);
-	link->state = GW_LINK_OPEN;
+	gw_link_set_state(link, GW_LINK_OPEN);
 	link->ever_open = true;
 	link->mapped = link_scheme(link)->mapped;
 	if (link->mapped)
@@ -142,7 +142,7 @@ static void link_upgrade(struct gw_link *link)
 		link_ready(link);
 		return;
 	}
-	link->state = GW_LINK_UPGRADING;
+	gw_link_set_state(link, GW_LINK_UPGRADING);
 	/* The first search waits for every transport, since the client is still opening. Later searches do not make ops
 	 * wait for RDMA. */
 	gw_upgrade_begin(link, !link->ever_open);
@@ -186,7 +186,7 @@ static void link_connected(struct gw_event *event, const struct gw_completion *c
 		link_upgrade(link);
 		return;
 	}
-	link->state = GW_LINK_CHECKING;
+	gw_link_set_state(link, GW_LINK_CHECKING);
 	uint64_t deadline = gw_now_ns() + CHECK_NS, end = gw_link_budget_end(link, link->away_ns);
 	if (link->head && end < deadline)
 		deadline = end;

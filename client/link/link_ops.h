@@ -119,6 +119,17 @@ struct gw_link {
 	struct gw_link_counts counts;
 };
 
+/* Every change of a link's state. */
+static inline void gw_link_set_state(struct gw_link *link, enum gw_link_state state)
+{
+	_Atomic uint32_t *open = &link->engine->open_links;
+	if (link->state == GW_LINK_OPEN && state != GW_LINK_OPEN)
+		atomic_fetch_sub_explicit(open, 1, memory_order_relaxed);
+	else if (link->state != GW_LINK_OPEN && state == GW_LINK_OPEN)
+		atomic_fetch_add_explicit(open, 1, memory_order_relaxed);
+	link->state = state;
+}
+
 /* The bytes that a request has, or that reads fetch. */
 static inline uint64_t gw_link_op_bytes(const struct gw_link_op *op)
 {

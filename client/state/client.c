@@ -2,6 +2,8 @@
  * facts of the graph, and the error for an id out of range. */
 #include "client/state/client.h"
 
+#include <assert.h>
+
 #include "core/system/fork.h"
 
 #define ENGINE_LOOKS 4u /* engines that are looked at for one that no thread runs */
@@ -90,6 +92,7 @@ const char *gw_part_transport(const struct gw_client *client, uint32_t part)
 
 struct gw_engine *gw_client_engine(struct gw_client *client)
 {
+	assert(client->engine_count > 0);
 	uint32_t first = atomic_fetch_add_explicit(&client->next_engine, 1, memory_order_relaxed);
 	uint32_t looks = client->engine_count < ENGINE_LOOKS ? client->engine_count : ENGINE_LOOKS;
 	for (uint32_t i = 0; i < looks; i++) {

@@ -141,6 +141,8 @@ struct gw_engine {
 	_Atomic uint32_t wakeups;      /* futex of the engine's thread: see engine.c */
 	atomic_bool sleeps;            /* the thread sleeps, or is about to check `wakeups` and then sleep */
 	_Atomic uint64_t copied_bytes; /* of rows, from memory that this process can address */
+	_Atomic uint32_t open_links;
+	struct gw_job *connecting; /* lets the links connect: see gw_engine_for_call */
 	bool has_thread;
 	pthread_t thread;
 };
@@ -183,7 +185,8 @@ struct gw_client {
 	uint32_t engine_count;
 	_Atomic uint32_t loaders; /* open ones */
 	pthread_mutex_t short_lock;
-	atomic_bool short_runs; /* the thread of the short calls' engine was started; set under the lock */
+	struct gw_job *short_connect; /* opens the links of the short calls' engine; this and the next under the lock */
+	uint64_t short_retry_ns;      /* when to try that again; 0: never tried */
 	_Atomic uint32_t next_engine;
 	struct gw_poll_group *local_group; /* standalone: poll group of the listeners */
 	/* Unused batches, by engine. */

@@ -47,6 +47,9 @@ static void bed_begin(struct bed *bed)
 	bed->loader = open_loader(bed->line.client, &bed->plan, (struct gw_loader_state){0});
 	while (atomic_load(&bed->line.relay.answer_bytes) < (uint64_t)atomic_load(&bed->line.relay.answer_bytes_max))
 		sleep_ms(1);
+	struct gw_client *client = bed->line.client;
+	while (gw_engine_for_call(client, true) != &client->engines[client->engine_count])
+		sleep_ms(1); /* it connects */
 }
 
 static void bed_end(struct bed *bed)

@@ -22,7 +22,7 @@ static void parse(const uint8_t *data, size_t size)
 	struct gw_http_request request, again;
 	char head[GW_HTTP_HEAD_MAX];
 	/* copies of exact size, so that a sanitizer sees a read past them */
-	char *bytes = malloc(size + !size), *longer = malloc(size + 64);
+	char *bytes = calloc(size + !size, 1), *longer = calloc(size + 64, 1);
 	if (size)
 		memcpy(bytes, data, size);
 	memcpy(longer, bytes, size);

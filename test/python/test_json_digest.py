@@ -98,7 +98,7 @@ def test_newer_versions(folders, tmp_path):
     shutil.copytree(folders / "parts", tmp_path / "parts")
     path = tmp_path / "parts/g.json"
     graph = json.loads(path.read_text())
-    graph.update(minor=5, halo={"hops": 2}, json_digest="0" * 16)
+    graph.update(minor=99, halo={"hops": 2}, json_digest="0" * 16)
     for part in range(2):
         graph[f"part-{part}"]["node/_N/tiles"] = {
             "file": f"part{part}/tiles.npy", "dtype": "float4", "shape": [1], "digest": "0" * 16, "packed": True}

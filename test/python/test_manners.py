@@ -36,7 +36,7 @@ def opened_things(graph):
         "optim.SparseAdam": graphwire.optim.SparseAdam([table]),
         "datasets.Dataset": graphwire.datasets.Dataset("small"), "HeldOut": graphwire.HeldOut(graph, [1, 2]),
         "ForeignKey": graphwire.ForeignKey("users"), "Table": graphwire.Table({"a": [0]}, "a", {"b": "users"}),
-        "trace": graphwire.trace("a\n" * 999),
+        "Sampler": graphwire.Sampler(graph, [2]), "trace": graphwire.trace("a\n" * 999),
         **({"Tables": graphwire.from_tables({("a", "r", "a"): {"s": [0, 1], "d": [1, 2]}}, src="s", dst="d"),
             "Database": graphwire.from_database({"a": graphwire.Table({"a": [0], "b": [0]}, "a", {"b": "a"})})}
            if importlib.util.find_spec("pyarrow") else {})}

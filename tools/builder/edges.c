@@ -146,12 +146,13 @@ static uint64_t run_edges(const struct gw_builder *builder, const struct builder
 uint64_t gw_builder_sort_files(const struct gw_builder *builder, const struct builder_etype *type)
 {
 	const struct gw_builder_edges *edges = &type->edges;
-	uint64_t most = run_edges(builder, type), key = 8, edge = 3 * 8 + 2 * key + (edges->rel ? 2 * 4 : 0);
+	const uint64_t word = sizeof(uint64_t), most = run_edges(builder, type);
+	uint64_t edge = 5 * word + (edges->rel ? word : 0); /* columns, and keys before and after the scatter */
 	if (most == 0 || edges->count <= most)
 		return 0;
 	for (uint32_t i = 0; i < type->arrays.count; i++)
 		edge += type->arrays.items[i].strings ? 0 : gw_builder_row_bytes(&type->arrays.items[i].array);
-	edge += edges->transpose ? 2 * (2 * 8 + key) + 8 : 0;
+	edge += edges->transpose ? 7 * word : 0;
 	return edges->count * edge;
 }
 

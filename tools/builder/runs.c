@@ -123,7 +123,7 @@ gw_status gw_runs_scatter(const struct gw_runs *runs, const void *data, uint64_t
 	if (runs->count == 1)
 		return GW_OK;
 	uint8_t *to = gw_spill_take(runs->spill, runs->coo.num_edges * bytes, &status);
-	if (to)
+	if (status == GW_OK)
 		status = scatter_begin(runs, &scatter);
 	if (status != GW_OK) {
 		gw_spill_give(to);

@@ -96,7 +96,7 @@ class Sampler(OfProcess):
         self._fanouts = reprlib.repr(fanouts)
 
     def __repr__(self) -> str:
-        return f"Sampler({self.graph!r}, {self._fanouts}, ntype={self._ntype!r})"
+        return f"<graphwire.Sampler {self.graph.name}: seeds of {self._ntype}, fanouts {self._fanouts}>"
 
     def __call__(self, seeds: Ids, *, seed: int = 0, stream: int = 0, times: Times = None,
                  window: Times = None) -> Batch:
