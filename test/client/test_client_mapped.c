@@ -11,6 +11,7 @@
 #include "core/numbers/rng.h"
 #include "core/system/clock.h"
 #include "test/support/client_setup.h"
+#include "test/support/many.h"
 
 static uint32_t epoch_of(const struct gw_client_options *options, uint64_t *digests)
 {
@@ -295,7 +296,7 @@ static void lists_are_divided(void **state)
  * that a server sends. */
 static void lose_memory(const char *name, gw_dtype convert)
 {
-	enum { REPEATS = 30, ROWS = REPEATS * DIVIDED_ROWS };
+	const uint64_t repeats = gw_many(30), all_rows = repeats * DIVIDED_ROWS;
 	struct setup setup;
 	setup_begin(&setup, 66, 4, NULL);
 	struct gw_client_options options = {
@@ -303,13 +304,13 @@ static void lose_memory(const char *name, gw_dtype convert)
 	struct gw_client *sent = open_client(&options);
 	struct row_list *list = make_list(sent, "paper", name);
 	const uint64_t bytes = gw_converted_bytes(node_tensor(sent, "paper", name), convert) * DIVIDED_ROWS;
-	int64_t *ids = malloc(ROWS * sizeof(*ids));
-	uint8_t *rows = malloc(REPEATS * bytes), *expected = malloc(bytes);
+	int64_t *ids = malloc(all_rows * sizeof(*ids));
+	uint8_t *rows = malloc(repeats * bytes), *expected = malloc(bytes);
 	assert_true(ids && rows && expected);
 	assert_int_equal(
 		gw_gather_as(sent, node_tensor(sent, "paper", name), convert, list->ids, DIVIDED_ROWS, expected),
 		GW_OK);
-	for (uint64_t i = 0; i < REPEATS; i++)
+	for (uint64_t i = 0; i < repeats; i++)
 		memcpy(ids + i * DIVIDED_ROWS, list->ids, sizeof(list->ids));
 	options.transport = NULL;
 	for (int round = 0; round < 2; round++) {
@@ -318,14 +319,14 @@ static void lose_memory(const char *name, gw_dtype convert)
 		struct gw_client *client = open_client(&options);
 		const struct gw_tensor *tensor = node_tensor(client, "paper", name);
 		struct gw_ticket *ticket;
-		memset(rows, 0, REPEATS * bytes);
+		memset(rows, 0, repeats * bytes);
 		cluster_kill(&setup.cluster, 2);
-		assert_int_equal(gw_gather_as_start(client, tensor, convert, ids, ROWS, rows, &ticket), GW_OK);
+		assert_int_equal(gw_gather_as_start(client, tensor, convert, ids, all_rows, rows, &ticket), GW_OK);
 		setup.cluster.transport = NULL;
 		cluster_revive(&setup.cluster, 2);
 		setup.cluster.transport = "shm";
 		assert_int_equal(gw_wait(ticket, -1), GW_OK);
-		for (uint64_t i = 0; i < REPEATS; i++)
+		for (uint64_t i = 0; i < repeats; i++)
 			assert_memory_equal(rows + i * bytes, expected, bytes);
 		gw_client_close(client);
 		cluster_kill(&setup.cluster, 2);
