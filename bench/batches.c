@@ -94,7 +94,7 @@ gw_status gw_batches_loader(const struct gw_batches *b, struct gw_client *client
 	struct gw_fetch fetches[2];
 	for (uint32_t i = 0; i < mine.spec.fetch_count; i++) {
 		const struct gw_tensor *tensor = b->fetches[i].tensor;
-		fetches[i].at = b->fetches[i].at;
+		fetches[i] = (struct gw_fetch){.at = b->fetches[i].at};
 		gw_status status = gw_node_tensor(client, tensor->type, tensor->name, &fetches[i].tensor);
 		if (status != GW_OK)
 			return status;

@@ -132,7 +132,8 @@ int gw_bench_convert(int argc, char **argv)
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct convert_arguments, bench),
 		.doc = "Measure the conversion of rows to another type, against a memcpy of the bytes that come out.\v"
-		       "GRAPHWIRE_VECTORS=off, four, avx2 or avx512 in the environment chooses the vectors."};
+		       "GRAPHWIRE_VECTORS=off, four, avx2 or avx512 in the environment chooses the vectors.\n\n"
+		       "Examples:\n  graphwire bench convert\n  graphwire bench convert --columns 768 --rows 10k\n"};
 	struct convert_arguments a = {.bench = {.name = "convert"}, .rows = 50000, .columns = 128, .rounds = 3};
 	gw_options_parse(&options, argc, argv, &a);
 	gw_status status = convert_run(&a);

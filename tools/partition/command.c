@@ -33,7 +33,8 @@ static const char doc[] =
 	"  graphwire partition papers/ --num-parts 4 --time year --out parts/\n"
 	"  graphwire partition papers/ --num-parts 4 --store feat=float16 --out parts/\n"
 	"  graphwire partition huge/ --num-parts 64 --method random --out parts/\n"
-	"  graphwire partition graph/ --num-parts 4 --assignment graph.part.4 --out parts/\n";
+	"  graphwire partition graph/ --num-parts 4 --assignment graph.part.4 \\\n"
+	"                      --out parts/\n";
 
 #define NUMBERS_WORDS_MAX 256u
 
