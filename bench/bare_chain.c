@@ -28,7 +28,7 @@ struct gw_bare_chain {
 
 static const uint8_t *chain_row(const struct gw_bare_chain *chain, const struct gw_bare_round *round, uint32_t i)
 {
-	uint64_t rows = chain->table_bytes / round->row_bytes;
+	uint64_t rows = round->row_bytes ? chain->table_bytes / round->row_bytes : 0;
 	return chain->table + (rows ? gw_bare_mix(chain->drawn + i) % rows : 0) * round->row_bytes;
 }
 

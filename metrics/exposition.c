@@ -23,7 +23,8 @@ static void expose_bytes(struct gw_exposition *e, const char *bytes, size_t coun
 
 static void expose_text(struct gw_exposition *e, const char *text)
 {
-	expose_bytes(e, text, strlen(text));
+	if (text)
+		expose_bytes(e, text, strlen(text));
 }
 
 static void expose_number(struct gw_exposition *e, uint64_t number)

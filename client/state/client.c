@@ -2,8 +2,6 @@
  * facts of the graph, and the error for an id out of range. */
 #include "client/state/client.h"
 
-#include <assert.h>
-
 #include "core/system/fork.h"
 
 #define ENGINE_LOOKS 4u /* engines that are looked at for one that no thread runs */
@@ -92,14 +90,14 @@ const char *gw_part_transport(const struct gw_client *client, uint32_t part)
 
 struct gw_engine *gw_client_engine(struct gw_client *client)
 {
-	assert(client->engine_count > 0);
+	const uint32_t count = client->engine_count ? client->engine_count : 1; /* a client has one at least */
 	uint32_t first = atomic_fetch_add_explicit(&client->next_engine, 1, memory_order_relaxed);
-	uint32_t looks = client->engine_count < ENGINE_LOOKS ? client->engine_count : ENGINE_LOOKS;
+	uint32_t looks = count < ENGINE_LOOKS ? count : ENGINE_LOOKS;
 	for (uint32_t i = 0; i < looks; i++) {
-		struct gw_engine *engine = &client->engines[(first + i) % client->engine_count];
+		struct gw_engine *engine = &client->engines[(first + i) % count];
 		if (!atomic_load_explicit(&engine->owner, memory_order_relaxed) &&
 		    !atomic_load_explicit(&engine->inbox, memory_order_relaxed))
 			return engine;
 	}
-	return &client->engines[first % client->engine_count];
+	return &client->engines[first % count];
 }
