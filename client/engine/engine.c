@@ -229,7 +229,7 @@ static void connect_start(struct gw_job *job)
 
 static void connect_cancel(struct gw_job *job)
 {
-	(void)job; /* nobody cancels it */
+	(void)job; /* no caller has it to cancel it */
 }
 
 /* Starts the thread of the engine, and lets it open its links, unless another caller does so now or did so lately. */
