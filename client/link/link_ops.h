@@ -122,11 +122,10 @@ struct gw_link {
 /* Every change of a link's state. */
 static inline void gw_link_set_state(struct gw_link *link, enum gw_link_state state)
 {
-	_Atomic uint32_t *open = &link->engine->open_links;
 	if (link->state == GW_LINK_OPEN && state != GW_LINK_OPEN)
-		atomic_fetch_sub_explicit(open, 1, memory_order_relaxed);
+		atomic_fetch_sub_explicit(&link->engine->open_links, 1, memory_order_relaxed);
 	else if (link->state != GW_LINK_OPEN && state == GW_LINK_OPEN)
-		atomic_fetch_add_explicit(open, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&link->engine->open_links, 1, memory_order_relaxed);
 	link->state = state;
 }
 
