@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "core/graph/replicas.h"
 #include "core/memory/alloc.h"
 #include "tensors/service.h"
 
@@ -27,7 +28,10 @@ static gw_status open_part(struct gw_client *client, uint32_t part, unsigned ins
 {
 	struct gw_remote *server = &client->servers[part];
 	const struct gw_graph_meta *meta = client->own_meta;
+	/* This process addresses all rows, and needs no replicas. */
 	struct gw_part_options options = {.skip_verify = !verify,
+					  .set_apart = gw_replica_set_apart,
+					  .apart_context = meta,
 					  .arena = {.name = "graphwire-part", .numa = GW_NUMA_SPREAD}};
 	gw_status status = gw_part_open(meta, part, &options, &server->local);
 	if (status != GW_OK)

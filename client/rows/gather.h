@@ -3,7 +3,8 @@
  *   ids, all rows in this process's reach -> one pass that copies them, slice by slice (local_rows.h) -> done
  *   ids, piece by piece -> owner (book) -> [address order] -> one link op per owner -> done
  *                                                             rows, or spans of adjacent rows
- *   ids of both kinds   -> first the second way, for the rows out of reach; then the first way, for the others
+ *   ids of both kinds   -> first the second way, for the rows out of reach; then the first way, for the others. Rows
+ *                          out of reach of which there are copies near (near_rows.h) are copied too
  *
  * Rows may be converted: the first way converts them as it copies, the others when all rows have landed.
  */
@@ -14,6 +15,7 @@
 #include "client/engine/fan_in.h"
 #include "client/link/link.h"
 #include "client/rows/local_rows.h"
+#include "client/rows/near_rows.h"
 #include "client/rows/row_lists.h"
 #include "client/state/client.h"
 #include "client/state/recv_buffer.h"
@@ -39,7 +41,7 @@ struct gw_gather_op {
 	void *owner;
 	/* Private: */
 	struct gw_row_lists lists;
-	struct gw_vec spans, sorting, here, elsewhere;
+	struct gw_vec spans, sorting, here, elsewhere, near_list;
 	struct gw_link_op *link_ops; /* of pieces and owners, in the order of posting */
 	struct gw_pull *pulls;       /* one per link op, for mutable rows; or NULL */
 	uint64_t link_op_count, link_op_room, pull_room;
@@ -49,6 +51,8 @@ struct gw_gather_op {
 	bool divides;        /* the rows are divided */
 	uint32_t only_owner; /* of all rows elsewhere; or UINT32_MAX */
 	uint64_t here_at;    /* rows of divided.here before this one are copied */
+	struct gw_near_rows near;
+	uint64_t near_count, near_at; /* of near_list; those before near_at are copied */
 	struct gw_rows from; /* what the caller asked for */
 	const int64_t *ids;
 	uint64_t n, at; /* rows before `at` are where they stay */

@@ -61,11 +61,18 @@ struct gw_place {
 	uint64_t offset;
 };
 
+/* The replicas of rows in one part: core/graph/replicas.h. */
+struct gw_near_place {
+	struct gw_place index, rows;
+	uint64_t count; /* 0: none that can be read */
+};
+
 /* Rows that can be fetched: row r of part p starts at places[p].offset + r * step. */
 struct gw_rows {
 	const uint64_t *starts;   /* the partition book: [num_parts + 1] */
 	struct gw_place *places;  /* [num_parts] */
-	uint64_t step, row_bytes; /* bytes; rows overlap where row_bytes > step */
+	struct gw_near_place *near; /* [num_parts]; NULL: no part has replicas of them */
+	uint64_t step, row_bytes;   /* bytes; rows overlap where row_bytes > step */
 	/* Only for mutable rows, else NULL: the epochs of the shards that store the rows, [num_parts]. A place without
 	 * a generation cannot be read; its rows are requested from the server. */
 	const uint64_t *epochs;
@@ -141,6 +148,7 @@ struct gw_engine {
 	_Atomic uint32_t wakeups;      /* futex of the engine's thread: see engine.c */
 	atomic_bool sleeps;            /* the thread sleeps, or is about to check `wakeups` and then sleep */
 	_Atomic uint64_t copied_bytes; /* of rows, from memory that this process can address */
+	_Atomic uint64_t near_rows, near_bytes; /* of these, rows that another part owns, from replicas */
 	_Atomic uint32_t open_links;
 	struct gw_job *connecting; /* lets the links connect: see gw_engine_for_call */
 	bool has_thread;
