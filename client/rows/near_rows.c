@@ -34,12 +34,11 @@ uint32_t gw_near_rows_find(struct gw_engine *engine, const struct gw_rows *rows,
 		if (!place->count || link->state != GW_LINK_OPEN || !link->mapped)
 			continue;
 		struct gw_near_set *set = &near->set[near->sets];
-		*set = (struct gw_near_set){
-			.blocks = (const void *)near_map(link, &place->index,
-							 gw_replica_blocks(near->ids) *
-								 sizeof(struct gw_replica_block)),
-			.rows = near_map(link, &place->rows, place->count * rows->row_bytes),
-			.count = place->count};
+		*set = (struct gw_near_set){.blocks = (const void *)near_map(link, &place->index,
+									     gw_replica_blocks(near->ids) *
+										     sizeof(struct gw_replica_block)),
+					    .rows = near_map(link, &place->rows, place->count * rows->row_bytes),
+					    .count = place->count};
 		near->sets += set->blocks && set->rows;
 	}
 	return near->sets;

@@ -1,5 +1,5 @@
-/* Copies, in this process's reach, of rows that other parts own: the replicas of mapped servers (core/graph/replicas.h),
- * and whatever else keeps rows by id.
+/* Copies, in this process's reach, of rows that other parts own: the replicas of mapped servers
+ * (core/graph/replicas.h), and whatever else keeps rows by id.
  *
  *   ids out of reach -> the set that has the id -> its rank there -> the row
  *

@@ -69,8 +69,8 @@ struct gw_near_place {
 
 /* Rows that can be fetched: row r of part p starts at places[p].offset + r * step. */
 struct gw_rows {
-	const uint64_t *starts;   /* the partition book: [num_parts + 1] */
-	struct gw_place *places;  /* [num_parts] */
+	const uint64_t *starts;     /* the partition book: [num_parts + 1] */
+	struct gw_place *places;    /* [num_parts] */
 	struct gw_near_place *near; /* [num_parts]; NULL: no part has replicas of them */
 	uint64_t step, row_bytes;   /* bytes; rows overlap where row_bytes > step */
 	/* Only for mutable rows, else NULL: the epochs of the shards that store the rows, [num_parts]. A place without
@@ -141,13 +141,13 @@ struct gw_engine {
 	uint32_t jobs_open;
 	uint32_t jobs_bounded; /* jobs that count towards GW_JOBS_MAX */
 	uint64_t jobs_ended;
-	uint32_t runs_to_skip;         /* how many runs need no poll if they end all jobs at once */
-	_Atomic uint32_t owner;        /* 1: a thread runs the engine */
-	atomic_bool watches;           /* the engine polls while it is idle: see WATCH_NS */
-	bool watches_noted;            /* the engine's thread has seen `watches` */
-	_Atomic uint32_t wakeups;      /* futex of the engine's thread: see engine.c */
-	atomic_bool sleeps;            /* the thread sleeps, or is about to check `wakeups` and then sleep */
-	_Atomic uint64_t copied_bytes; /* of rows, from memory that this process can address */
+	uint32_t runs_to_skip;                  /* how many runs need no poll if they end all jobs at once */
+	_Atomic uint32_t owner;                 /* 1: a thread runs the engine */
+	atomic_bool watches;                    /* the engine polls while it is idle: see WATCH_NS */
+	bool watches_noted;                     /* the engine's thread has seen `watches` */
+	_Atomic uint32_t wakeups;               /* futex of the engine's thread: see engine.c */
+	atomic_bool sleeps;                     /* the thread sleeps, or is about to check `wakeups` and then sleep */
+	_Atomic uint64_t copied_bytes;          /* of rows, from memory that this process can address */
 	_Atomic uint64_t near_rows, near_bytes; /* of these, rows that another part owns, from replicas */
 	_Atomic uint32_t open_links;
 	struct gw_job *connecting; /* lets the links connect: see gw_engine_for_call */
@@ -185,6 +185,7 @@ struct gw_client {
 	struct gw_node_times *node_times;      /* likewise: client/batch/node_times.h */
 	pthread_mutex_t lookups_lock;          /* of both lists */
 	bool standalone;                       /* this process has the parts: servers[p].local */
+	bool lists_only;                       /* their features are not loaded: gw_client_open_lists */
 	/* Servers and engines. */
 	struct gw_remote *servers;
 	uint32_t server_count;

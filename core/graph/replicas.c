@@ -81,10 +81,11 @@ gw_status gw_replicas_check_origin(const struct gw_graph_meta *meta)
 	for (uint32_t i = 0; i < meta->num_replicas; i++) {
 		const struct gw_replica_meta *record = &meta->replicas[i];
 		if (gw_replicas_digest(meta, record->key) != record->of)
-			return gw_fail(GW_DIGEST,
-				       "graph \"%s\": the replicas of \"%.200s\" are copies of other rows than the parts "
-				       "have now: make them again with graphwire replicate",
-				       meta->graph_name, record->key);
+			return gw_fail(
+				GW_DIGEST,
+				"graph \"%s\": the replicas of \"%.200s\" are copies of other rows than the parts "
+				"have now: make them again with graphwire replicate",
+				meta->graph_name, record->key);
 	}
 	return GW_OK;
 }
@@ -104,8 +105,7 @@ static const struct gw_array_meta *beside(const struct gw_graph_meta *meta, uint
 static gw_status check_rows(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *rows)
 {
 	const char *name = strrchr(rows->key, '/') + 1;
-	const struct gw_array_meta *of =
-		beside(meta, part, rows->key, name, strlen(name) - strlen(GW_REPLICA_TAIL));
+	const struct gw_array_meta *of = beside(meta, part, rows->key, name, strlen(name) - strlen(GW_REPLICA_TAIL));
 	if (!of || of->dtype != rows->dtype || of->ndim != rows->ndim ||
 	    memcmp(of->shape + 1, rows->shape + 1, (of->ndim - 1) * sizeof(of->shape[0])) != 0)
 		return gw_fail(GW_INVALID, "part %u: \"%s\": there is no feature of this name and form", part,

@@ -30,13 +30,9 @@ static inline uint64_t gw_replica_blocks(uint64_t ids)
 	return ids / GW_REPLICA_BLOCK_IDS + (ids % GW_REPLICA_BLOCK_IDS != 0);
 }
 
-/* The plain form: not every x86-64 processor has the instruction. */
 static inline uint64_t gw_replica_ones(uint64_t word)
 {
-	word -= word >> 1 & 0x5555555555555555ull;
-	word = (word & 0x3333333333333333ull) + (word >> 2 & 0x3333333333333333ull);
-	word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0full;
-	return word * 0x0101010101010101ull >> 56;
+	return (uint64_t)__builtin_popcountll(word);
 }
 
 /* Whether the set has an id, and its rank: the row of its replicas. The id is one of the type. */
@@ -44,8 +40,7 @@ static inline bool gw_replica_find(const struct gw_replica_block *blocks, uint64
 {
 	const struct gw_replica_block *block = &blocks[id / GW_REPLICA_BLOCK_IDS];
 	const uint64_t at = id % GW_REPLICA_BLOCK_IDS, word = block->bits[at / 64];
-	*row = block->before + (block->counts >> 9 * (at / 64) & 511) +
-	       gw_replica_ones(word & ((1ull << at % 64) - 1));
+	*row = block->before + (block->counts >> 9 * (at / 64) & 511) + gw_replica_ones(word & ((1ull << at % 64) - 1));
 	return word >> at % 64 & 1;
 }
 
@@ -74,8 +69,8 @@ uint64_t gw_replicas_digest(const struct gw_graph_meta *meta, const char *key);
 /* Checks that replicas have the form of their features, an index and a record. */
 gw_status gw_replicas_check_schema(const struct gw_graph_meta *meta);
 
-/* Refuses a part whose replicas are of other arrays than those of the graph: a feature was written anew since. GW_DIGEST
- * names the feature. */
+/* Refuses a part whose replicas are of other arrays than those of the graph: a feature was written anew since.
+ * GW_DIGEST names the feature. */
 gw_status gw_replicas_check_origin(const struct gw_graph_meta *meta);
 
 #endif

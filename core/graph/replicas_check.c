@@ -1,5 +1,5 @@
-/* Checks the index of a part's replicas: counts, ids, and as many rows as ids. The first fault of the lowest chunk is the
- * error. */
+/* Checks the index of a part's replicas: counts, ids, and as many rows as ids. The first fault of the lowest chunk is
+ * the error. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -75,8 +75,7 @@ static gw_status check_row_counts(const struct replica_check *check, const struc
 
 gw_status gw_replicas_check(const struct gw_part *part, const struct gw_array *index, unsigned threads)
 {
-	struct replica_check check = {
-		.meta = gw_part_meta(part), .index = index, .blocks = (const void *)index->data};
+	struct replica_check check = {.meta = gw_part_meta(part), .index = index, .blocks = (const void *)index->data};
 	struct gw_array_key key;
 	gw_status status = gw_array_key_parse(check.meta, index->meta->key, &key);
 	if (status != GW_OK)
