@@ -52,12 +52,25 @@ static gw_status take_arrays(struct replicate *r)
 	return status;
 }
 
-/* A minor version below that of replicas says all of the graph, if it has none. */
+/* The lowest minor version that has all of the graph but its replicas. */
 static uint32_t minor_without(const struct gw_graph_meta *meta)
 {
-	if (meta->num_replicas == 0 || meta->num_originals > 0)
+	uint32_t minor = meta->num_originals ? GW_FORMAT_MINOR_ORIGINALS : meta->num_units ? GW_FORMAT_MINOR_TIMES : 1;
+	struct gw_array_key key;
+	if (meta->num_replicas == 0)
 		return meta->minor;
-	return GW_FORMAT_MINOR_TIMES;
+	for (uint32_t a = 0; a < meta->parts[0].count; a++) {
+		const struct gw_array_meta *array = &meta->parts[0].arrays[a];
+		if (gw_array_key_parse(meta, array->key, &key) != GW_OK)
+			continue;
+		uint32_t needed = gw_meta_minor_of(meta, array->key, array->ndim);
+		if (gw_name_is_of_times(key.edge, key.name))
+			needed = GW_FORMAT_MINOR_TIMES;
+		else if (key.edge ? strcmp(key.name, GW_INVERSE_NAME) == 0 : gw_name_is_node_ids(key.name))
+			needed = GW_FORMAT_MINOR_IDS;
+		minor = needed > minor ? needed : minor;
+	}
+	return minor;
 }
 
 static gw_status begin_writer(struct replicate *r)
@@ -324,6 +337,10 @@ gw_status gw_replicate(const struct gw_replicate_plan *plan, const char *config,
 gw_status gw_replicate_report_print(const struct gw_replicate_report *report, uint32_t parts, bool json)
 {
 	char text[3][GW_UNIT_TEXT_MAX];
+	if (!json && report->index_bytes == 0) {
+		printf("the graph has no replicas\n");
+		return GW_OK;
+	}
 	if (json)
 		printf("{\"by\": \"%s\", \"seconds\": %.3f, \"index_bytes\": %" PRIu64 ", \"parts\": [", report->by,
 		       report->seconds, report->index_bytes);
