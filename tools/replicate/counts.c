@@ -30,11 +30,15 @@ static int64_t *seeds_of(const struct gw_hot_graph *graph, uint32_t part)
 	return seeds;
 }
 
-static gw_status count_epoch(const struct gw_hot_graph *graph, struct gw_loader *loader, double *hot, uint64_t *batches)
+static gw_status count_epoch(const struct gw_hot_graph *graph, struct gw_loader *loader, uint64_t steps, double *hot,
+			     uint64_t *batches)
 {
 	struct gw_minibatch *batch = NULL;
-	gw_status status;
-	while ((status = gw_loader_next(loader, &batch, -1)) == GW_OK) {
+	gw_status status = GW_OK;
+	for (uint64_t step = 0; steps == 0 || step < steps; step++) {
+		status = gw_loader_next(loader, &batch, -1);
+		if (status != GW_OK)
+			break;
 		for (uint32_t t = 0; t < batch->num_ntypes; t++) {
 			for (uint64_t i = 0; i < batch->node_counts[t]; i++)
 				hot[graph->first[t] + (uint64_t)batch->nodes[t][i]]++;
@@ -46,7 +50,7 @@ static gw_status count_epoch(const struct gw_hot_graph *graph, struct gw_loader 
 }
 
 gw_status gw_hot_counts(const struct gw_hot_graph *graph, struct gw_client *client, uint32_t part, uint32_t epochs,
-			uint64_t seed, double *hot, uint64_t *batches)
+			uint64_t steps, uint64_t seed, double *hot, uint64_t *batches)
 {
 	struct gw_loader *loader = NULL;
 	memset(hot, 0, gw_hot_nodes(graph) * sizeof(*hot));
@@ -67,7 +71,7 @@ gw_status gw_hot_counts(const struct gw_hot_graph *graph, struct gw_client *clie
 		.last = GW_LAST_SHORT};
 	gw_status status = gw_loader_open(client, &options, &loader);
 	for (uint32_t epoch = 0; epoch < epochs && status == GW_OK; epoch++)
-		status = count_epoch(graph, loader, hot, batches);
+		status = count_epoch(graph, loader, steps, hot, batches);
 	gw_loader_close(loader);
 	gw_free(seeds);
 	return status;

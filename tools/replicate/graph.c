@@ -164,7 +164,7 @@ gw_status gw_hot_of_part(const struct gw_hot_graph *graph, const struct gw_repli
 	else if (plan->by == GW_HOT_DEGREE)
 		status = gw_hot_degree(graph, hot);
 	else
-		status = gw_hot_counts(graph, client, part, plan->epochs, plan->seed, hot, &batches);
+		status = gw_hot_counts(graph, client, part, plan->epochs, 0, plan->seed, hot, &batches);
 	if (status == GW_OK)
 		gw_hot_drop_own(graph, part, hot);
 	return status;
