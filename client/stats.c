@@ -57,6 +57,8 @@ void gw_client_sum(const struct gw_client *client, struct gw_client_stats *out, 
 	for (uint32_t e = 0; e <= client->engine_count; e++) {
 		out->copied_bytes += stats_load(&client->engines[e].copied_bytes);
 		out->ahead_bytes += stats_load(&client->engines[e].ahead_bytes);
+		out->replica_rows += stats_load(&client->engines[e].near_rows);
+		out->replica_bytes += stats_load(&client->engines[e].near_bytes);
 	}
 }
 

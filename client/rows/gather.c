@@ -2,8 +2,8 @@
  *
  * If this process can address all of the rows, one pass copies them. A long list takes several slices, between which
  * the engine does its other work. If it can address only the rows of some parts, the requests for the others are sent
- * first, and their owners work while the copies are made. If a server's memory is lost between two slices, a request
- * fetches the rest.
+ * first, and their owners work while the copies are made. Rows of the others that are near (near_rows.h) are copied
+ * before those that are here. If a server's memory is lost between two slices, a request fetches the rest.
  *
  * A long list is sent in pieces, each as long as all pieces before it together. The owners begin with the first piece
  * while the engine still processes the rest. If the rows of an owner should be read in the order of their addresses,
@@ -60,8 +60,8 @@ gw_status gw_gather_op_init(struct gw_gather_op *op, struct gw_engine *engine)
 
 void gw_gather_op_trim(struct gw_gather_op *op, size_t bytes)
 {
-	struct gw_vec *vecs[] = {&op->lists.owners, &op->lists.remote, &op->lists.to, &op->spans,    &op->lists.seen,
-				 &op->lists.copies, &op->sorting,      &op->here,     &op->elsewhere};
+	struct gw_vec *vecs[] = {&op->lists.owners, &op->lists.remote, &op->lists.to, &op->spans,     &op->lists.seen,
+				 &op->lists.copies, &op->sorting,      &op->here,     &op->elsewhere, &op->near_list};
 	const size_t count = sizeof(vecs) / sizeof(vecs[0]);
 	size_t held = 0;
 	for (size_t i = 0; i < count; i++)
@@ -352,7 +352,8 @@ gw_status gw_gather_post_piece(struct gw_gather_op *op, const struct gw_row_piec
 gw_status gw_gather_divide(struct gw_gather_op *op, const struct gw_local_rows *local)
 {
 	if (gw_vec_reserve(&op->here, op->n * sizeof(uint32_t)) != GW_OK ||
-	    gw_vec_reserve(&op->elsewhere, op->n * sizeof(uint32_t)) != GW_OK)
+	    gw_vec_reserve(&op->elsewhere, op->n * sizeof(uint32_t)) != GW_OK ||
+	    (op->near.sets && gw_vec_reserve(&op->near_list, op->n * sizeof(uint32_t)) != GW_OK))
 		return GW_NO_MEMORY;
 	op->divided = (struct gw_divided_rows){.here = op->here.data, .elsewhere = op->elsewhere.data};
 	op->divides = true;
@@ -366,15 +367,28 @@ gw_status gw_gather_divide(struct gw_gather_op *op, const struct gw_local_rows *
 	return GW_OK;
 }
 
+void gw_gather_divide_near(struct gw_gather_op *op, uint64_t before)
+{
+	struct gw_divided_rows *divided = &op->divided;
+	const uint64_t found =
+		gw_near_rows_divide(&op->near, op->ids, divided->elsewhere + before, divided->elsewhere_count - before,
+				    (uint32_t *)op->near_list.data + op->near_count);
+	divided->elsewhere_count -= found;
+	op->near_count += found;
+}
+
 /* Divides the list of ids from *at on, until the rows elsewhere that are not posted fill a piece, or the list ends. */
 static gw_status divide_piece(struct gw_gather_op *op, const struct gw_local_rows *local, uint64_t *at,
 			      struct gw_row_piece *piece)
 {
 	while (*at < op->n && op->divided.elsewhere_count < piece->end) {
 		uint64_t end = op->n - *at < DIVIDED_ROWS ? op->n : *at + DIVIDED_ROWS;
+		const uint64_t before = op->divided.elsewhere_count;
 		*at = gw_local_rows_divide(local, op->ids, *at, end, &op->divided);
 		if (*at < end)
 			return gw_fail_id("id", op->ids[*at], *at, local->starts[local->parts]);
+		if (op->near.sets)
+			gw_gather_divide_near(op, before);
 	}
 	piece->end = op->divided.elsewhere_count;
 	return GW_OK;
@@ -420,6 +434,8 @@ static gw_status gather_post_lost(struct gw_gather_op *op)
 	struct gw_divided_rows *divided = &op->divided;
 	struct gw_row_piece piece = {divided->elsewhere_count, divided->elsewhere_count};
 	op->only_owner = UINT32_MAX;
+	for (; op->near_at < op->near_count; op->near_at++)
+		divided->elsewhere[piece.end++] = ((uint32_t *)op->near_list.data)[op->near_at];
 	for (; op->here_at < divided->here_count; op->here_at++)
 		divided->elsewhere[piece.end++] = divided->here[op->here_at];
 	divided->elsewhere_count = piece.end;
@@ -428,7 +444,7 @@ static gw_status gather_post_lost(struct gw_gather_op *op)
 
 static void count_copied(const struct gw_gather_op *op, uint64_t rows)
 {
-	gw_gather_count(op, &op->engine->copied_bytes, rows);
+	gw_gather_count(&op->engine->copied_bytes, rows * op->row_bytes);
 }
 
 /* GW_AGAIN: the next slice continues. */
@@ -447,6 +463,22 @@ static gw_status gather_copy(struct gw_gather_op *op, const struct gw_local_rows
 	if (copied < most)
 		return gw_fail_id("id", op->ids[op->at], op->at, local->starts[local->parts]);
 	return op->at < op->n ? GW_AGAIN : GW_OK;
+}
+
+/* The same for rows that are near. A server that breaks its index while it is mapped loses the rest: requests fetch
+ * it. */
+static gw_status gather_copy_near(struct gw_gather_op *op)
+{
+	const uint32_t *list = (uint32_t *)op->near_list.data + op->near_at;
+	const uint64_t most = gw_gather_slice_rows(op, op->near_count - op->near_at);
+	const uint64_t copied = gw_near_rows_copy(&op->near, op->ids, list, most, op->to.rows);
+	op->near_at += copied;
+	count_copied(op, copied);
+	gw_gather_count(&op->engine->near_rows, copied);
+	gw_gather_count(&op->engine->near_bytes, copied * op->row_bytes);
+	if (copied < most)
+		return gather_post_lost(op);
+	return op->near_at < op->near_count || op->divided.here_count ? GW_AGAIN : GW_OK;
 }
 
 /* The same for the rows that are here, if others are elsewhere. */
@@ -490,8 +522,13 @@ static gw_status gather_step(struct gw_gather_op *op)
 	if (op->stage == GW_GATHER_DIVIDED)
 		return gw_gather_plan(op);
 	uint32_t found = gather_find_local(op, &local);
+	op->near.sets = 0;
+	if (op->divides && !still_here(op, &local, found))
+		return gather_post_lost(op);
+	if (found && found < local.parts && op->from.near)
+		gw_near_rows_find(op->engine, &op->from, &op->near);
 	if (op->divides)
-		return still_here(op, &local, found) ? gather_copy_here(op, &local) : gather_post_lost(op);
+		return op->near_at < op->near_count ? gather_copy_near(op) : gather_copy_here(op, &local);
 	const bool all_here = found && found == local.parts;
 	if (op->share.window && op->at == 0 && all_here)
 		gw_row_window_pass(op->share.window, op->share.number);
@@ -500,7 +537,7 @@ static gw_status gather_step(struct gw_gather_op *op)
 	if (op->share.window && op->at == 0)
 		return gw_gather_divide_all(op, found ? &local : NULL);
 	gw_status status = found ? gather_post_elsewhere(op, &local) : gather_post(op);
-	return status == GW_OK && op->divided.here_count ? GW_AGAIN : status;
+	return status == GW_OK && (op->near_count || op->divided.here_count) ? GW_AGAIN : status;
 }
 
 static void gather_go_on(struct gw_job_slice *slice)
@@ -521,6 +558,7 @@ void gw_gather_op_start(struct gw_gather_op *op, struct gw_job *job, const struc
 {
 	gw_fan_in_begin(&op->reads, job, gather_cancel_reads, gather_done);
 	op->lists.copy_count = op->link_op_count = op->here_at = 0;
+	op->near_count = op->near_at = 0;
 	op->divided = (struct gw_divided_rows){0};
 	op->divides = false;
 	op->only_owner = UINT32_MAX;

@@ -3,7 +3,8 @@
  *   ids, all rows in this process's reach -> one pass that copies them, slice by slice (local_rows.h) -> done
  *   ids, piece by piece -> owner (book) -> [address order] -> one link op per owner -> done
  *                                                             rows, or spans of adjacent rows
- *   ids of both kinds   -> first the second way, for the rows out of reach; then the first way, for the others
+ *   ids of both kinds   -> first the second way, for the rows out of reach; then the first way, for the others. Rows
+ *                          out of reach of which there are copies near (near_rows.h) are copied too
  *   a batch of a loader with look-ahead -> of the rows out of reach, those that earlier batches have fetched are copied
  *                                          from the loader's window (row_window.h)
  *
@@ -16,6 +17,7 @@
 #include "client/engine/fan_in.h"
 #include "client/link/link.h"
 #include "client/rows/local_rows.h"
+#include "client/rows/near_rows.h"
 #include "client/rows/row_lists.h"
 #include "client/rows/row_window.h"
 #include "client/state/client.h"
@@ -52,7 +54,7 @@ struct gw_gather_op {
 	struct gw_window_share share;
 	/* Private: */
 	struct gw_row_lists lists;
-	struct gw_vec spans, sorting, here, elsewhere;
+	struct gw_vec spans, sorting, here, elsewhere, near_list;
 	struct gw_link_op *link_ops; /* of pieces and owners, in the order of posting */
 	struct gw_pull *pulls;       /* one per link op, for mutable rows; or NULL */
 	uint64_t link_op_count, link_op_room, pull_room;
@@ -62,7 +64,9 @@ struct gw_gather_op {
 	bool divides;        /* the rows are divided */
 	uint32_t only_owner; /* of all rows elsewhere; or UINT32_MAX */
 	uint64_t here_at;    /* rows of divided.here before this one are copied */
-	struct gw_rows from; /* what the caller asked for */
+	struct gw_near_rows near;
+	uint64_t near_count, near_at; /* of near_list; those before near_at are copied */
+	struct gw_rows from;          /* what the caller asked for */
 	const int64_t *ids;
 	uint64_t n, at; /* rows before `at` are where they stay */
 	bool unique;

@@ -59,6 +59,8 @@ gw_status gw_gather_divide_all(struct gw_gather_op *op, const struct gw_local_ro
 	uint64_t end = gw_local_rows_divide(local, op->ids, 0, op->n, &op->divided);
 	if (end < op->n)
 		return gw_fail_id("id", op->ids[end], end, local->starts[local->parts]);
+	if (op->near.sets)
+		gw_gather_divide_near(op, 0);
 	share->parked.engine = op->engine;
 	share->parked.run = gather_continue;
 	op->stage = GW_GATHER_DIVIDED;
@@ -77,7 +79,7 @@ gw_status gw_gather_plan(struct gw_gather_op *op)
 	op->stage = GW_GATHER_PLANNED;
 	op->ahead_at = 0;
 	status = gw_gather_post_pieces(op, 0, op->fetched);
-	return status == GW_OK && op->divided.here_count ? GW_AGAIN : status;
+	return status == GW_OK && (op->near_count || op->divided.here_count) ? GW_AGAIN : status;
 }
 
 /* GW_AGAIN: the next slice continues, or the op is parked. */
@@ -104,8 +106,8 @@ static gw_status copy_rows(struct gw_gather_op *op)
 		return park(op);
 	gw_row_window_copy(&op->share, op->ahead_at, end, op->to.rows,
 			   divided->elsewhere + divided->elsewhere_count + op->missing, &copied);
-	gw_gather_count(op, &op->engine->ahead_bytes, copied.ahead);
-	gw_gather_count(op, &op->engine->kept_bytes, copied.kept);
+	gw_gather_count(&op->engine->ahead_bytes, copied.ahead * op->row_bytes);
+	gw_gather_count(&op->engine->kept_bytes, copied.kept * op->row_bytes);
 	op->missing += copied.missing;
 	op->ahead_at = end;
 	if (end < count)

@@ -19,10 +19,13 @@ gw_status gw_gather_post_piece(struct gw_gather_op *op, const struct gw_row_piec
 /* The same for a list, in as many pieces as are best. */
 gw_status gw_gather_post_pieces(struct gw_gather_op *op, uint64_t first, uint64_t end);
 
-static inline void gw_gather_count(const struct gw_gather_op *op, _Atomic uint64_t *bytes, uint64_t rows)
+/* Of the rows elsewhere from `before` on, lists those that are near. */
+void gw_gather_divide_near(struct gw_gather_op *op, uint64_t before);
+
+/* Only the thread that runs the engine writes the counts. */
+static inline void gw_gather_count(_Atomic uint64_t *counter, uint64_t n)
 {
-	atomic_store_explicit(bytes, atomic_load_explicit(bytes, memory_order_relaxed) + rows * op->row_bytes,
-			      memory_order_relaxed);
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
 /* --- gather_ahead.c --- */

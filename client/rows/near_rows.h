@@ -1,49 +1,56 @@
-/* Rows that this process can address although another part owns them: copies of a few rows of a tensor.
+/* Copies, in this process's reach, of rows that other parts own: the replicas of mapped servers
+ * (core/graph/replicas.h), and whatever else keeps rows by id.
  *
- *   id -> bit -> [0] not here
- *             -> [1] the count of the bits before it: the row's number -> address
+ *   ids out of reach -> the set that has the id -> its rank there -> the row
  *
- * The rows are numbered in the order of their ids. A look-up reads one or two cache lines and takes the same time for
- * any number of rows. The bits take an eighth of a byte for each row of the tensor, the counts a sixty-fourth.
+ * A gather first divides its rows into those of parts that it can address and the others (local_rows.h), and then the
+ * others into those that are near and those that owners must send.
  */
 #ifndef GW_CLIENT_ROWS_NEAR_ROWS_H
 #define GW_CLIENT_ROWS_NEAR_ROWS_H
 
-#include "core/memory/vec.h"
+#include "client/state/client.h"
+#include "core/graph/replicas.h"
 
-#define GW_NEAR_NONE UINT64_MAX
+#define GW_NEAR_SETS_MAX 16u
 
-struct gw_near_rows {
-	struct gw_vec bits, counts; /* uint64_t, of 64 ids; uint32_t, of the rows before each 256 ids */
-	uint64_t ids;               /* of the tensor; no id at or above it is looked up */
-	uint64_t count;             /* of the rows */
-	/* Row number r is at rows + r * step; with slots, at rows + slots[r] * step. The owner of the set sets them. */
-	const uint8_t *rows;
-	uint64_t step;
-	const uint32_t *slots;
+/* Rows of a set of ids, by ascending id. */
+struct gw_near_set {
+	const struct gw_replica_block *blocks; /* of all ids of the type */
+	const uint8_t *rows;                   /* [count], of row_bytes each, as they are stored */
+	uint64_t count;
 };
 
-/* Makes the set of the listed ids, which ascend and are below `ids`. Its memory is reused. GW_NO_MEMORY leaves an empty
- * set. GW_LIMIT: 2^32 rows or more. */
-gw_status gw_near_rows_set(struct gw_near_rows *near, uint64_t ids, const uint64_t *list, uint64_t count);
-void gw_near_rows_free(struct gw_near_rows *near);
+struct gw_near_rows {
+	uint64_t ids, row_bytes; /* of the type; of a row as it is stored */
+	uint32_t sets;
+	struct gw_near_set set[GW_NEAR_SETS_MAX];
+};
 
-/* The number of a row; GW_NEAR_NONE: it is not here. */
-static inline uint64_t gw_near_rows_find(const struct gw_near_rows *near, uint64_t id)
+/* Finds the replicas of mapped servers. Call it in the engine; the rows stay as long as those of gw_local_rows_find.
+ * Returns the number of sets. */
+uint32_t gw_near_rows_find(struct gw_engine *engine, const struct gw_rows *rows, struct gw_near_rows *near);
+
+/* Where the row of an id is; NULL: nowhere near. The id is one of the type. */
+static inline const uint8_t *gw_near_row(const struct gw_near_rows *near, uint64_t id)
 {
-	const uint64_t *bits = near->bits.data;
-	const uint64_t word = bits[id / 64], below = word & ((1ull << id % 64) - 1);
-	if (!(word >> id % 64 & 1))
-		return GW_NEAR_NONE;
-	uint64_t number = ((const uint32_t *)near->counts.data)[id / 256] + (uint64_t)__builtin_popcountll(below);
-	for (uint64_t w = id / 256 * 4; w < id / 64; w++)
-		number += (uint64_t)__builtin_popcountll(bits[w]);
-	return number;
+	for (uint32_t s = 0; s < near->sets; s++) {
+		uint64_t row;
+		/* the server's memory may hold anything */
+		if (gw_replica_find(near->set[s].blocks, id, &row) && row < near->set[s].count)
+			return near->set[s].rows + row * near->row_bytes;
+	}
+	return NULL;
 }
 
-static inline const uint8_t *gw_near_rows_at(const struct gw_near_rows *near, uint64_t number)
-{
-	return near->rows + (near->slots ? near->slots[number] : number) * near->step;
-}
+/* Moves the positions of near rows from the end of a list, which begins at list[0] with n entries, to `out`: returns
+ * how many. The others move up, in order. */
+uint64_t gw_near_rows_divide(const struct gw_near_rows *near, const int64_t *ids, uint32_t *list, uint64_t n,
+			     uint32_t *out);
+
+/* Copies row ids[list[k]] to out + list[k] * row_bytes, for k below n. Returns n, or the first k whose row is not near
+ * any more. */
+uint64_t gw_near_rows_copy(const struct gw_near_rows *near, const int64_t *ids, const uint32_t *list, uint64_t n,
+			   uint8_t *out);
 
 #endif

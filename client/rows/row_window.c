@@ -36,7 +36,7 @@ struct gw_window_entry {
 struct copy {
 	uint32_t to;     /* position */
 	uint32_t source; /* serial % W of the entry, or SOURCE_KEPT */
-	uint32_t row;    /* of the entry */
+	uint32_t row;    /* of the entry; slot of the kept rows */
 };
 
 struct gw_row_window {
@@ -53,7 +53,7 @@ struct gw_row_window {
 	uint64_t passed[PASSED / 64]; /* bits, by number % PASSED: of turn and the numbers after it */
 	struct gw_queue waiting;      /* shares, for their turns */
 	struct gw_window_entry *unused;
-	const struct gw_near_rows *kept;
+	const struct gw_kept_rows *kept;
 	uint32_t planned; /* shares that have not left */
 	bool given_up;
 };
@@ -271,9 +271,9 @@ static uint64_t plan_rows(struct gw_window_share *share, const int64_t *ids, uin
 		const uint64_t id = (uint64_t)ids[position];
 		if (share->own && i + AHEAD < n)
 			gw_hash_map_prefetch(&window->map, (uint64_t)ids[positions[i + AHEAD]]);
-		const uint64_t kept = share->kept ? gw_near_rows_find(share->kept, id) : GW_NEAR_NONE;
-		if (kept != GW_NEAR_NONE) {
-			copies[copied++] = (struct copy){position, SOURCE_KEPT, (uint32_t)kept};
+		uint64_t kept;
+		if (share->kept && gw_replica_find(share->kept->ids, id, &kept)) {
+			copies[copied++] = (struct copy){position, SOURCE_KEPT, share->kept->slots[kept]};
 			continue;
 		}
 		if (!share->own) {
@@ -401,7 +401,7 @@ bool gw_row_window_settled(struct gw_window_share *share)
 static const uint8_t *row_of(const struct gw_window_share *share, const struct copy *copy)
 {
 	if (copy->source == SOURCE_KEPT)
-		return gw_near_rows_at(share->kept, copy->row);
+		return share->kept->rows + copy->row * share->window->row_bytes;
 	const struct gw_window_entry *entry = ((struct gw_window_entry **)share->sources.data)[copy->source];
 	return entry->state == ENTRY_LANDED ? (const uint8_t *)entry->rows.data + copy->row * share->window->row_bytes
 					    : NULL;
@@ -488,7 +488,7 @@ bool gw_row_window_take_kept(struct gw_row_window *window)
 	return taken;
 }
 
-void gw_row_window_set_kept(struct gw_row_window *window, const struct gw_near_rows *kept, uint64_t gate)
+void gw_row_window_set_kept(struct gw_row_window *window, const struct gw_kept_rows *kept, uint64_t gate)
 {
 	pthread_mutex_lock(&window->lock);
 	window->kept = kept;

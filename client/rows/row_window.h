@@ -27,7 +27,7 @@
 #include <stdbool.h>
 
 #include "client/engine/parked.h"
-#include "client/rows/near_rows.h"
+#include "core/graph/replicas.h"
 #include "core/memory/queue.h"
 #include "core/memory/vec.h"
 
@@ -35,6 +35,13 @@
 
 struct gw_row_window;
 struct gw_window_entry;
+
+/* Rows that a loader keeps: row number r of the set of ids is at rows + slots[r] * row bytes. */
+struct gw_kept_rows {
+	const struct gw_replica_block *ids; /* of all ids of the tensor */
+	const uint32_t *slots;
+	const uint8_t *rows;
+};
 
 /* The part of one batch. Its owner zero-initializes it, and sets window, number, parked.engine and parked.run. It is
  * reused from batch to batch, and belongs to the batch's engine. */
@@ -46,7 +53,7 @@ struct gw_window_share {
 	/* Private: */
 	struct gw_queued queued;
 	bool in_plan, uses_kept; /* has planned and not left */
-	const struct gw_near_rows *kept;
+	const struct gw_kept_rows *kept;
 	struct gw_window_entry *own;
 	struct gw_vec sources; /* struct gw_window_entry *, [W] by their planning; NULL: not used */
 	struct gw_vec copies;
@@ -112,7 +119,7 @@ void gw_row_window_hold(struct gw_row_window *window, uint64_t gate);
 bool gw_row_window_take_kept(struct gw_row_window *window);
 /* Sets the kept rows, which must not change until they are taken away; or NULL. Batches before the new gate may plan.
  */
-void gw_row_window_set_kept(struct gw_row_window *window, const struct gw_near_rows *kept, uint64_t gate);
+void gw_row_window_set_kept(struct gw_row_window *window, const struct gw_kept_rows *kept, uint64_t gate);
 /* gw_row_window_take_kept returns. Any thread may call it. */
 void gw_row_window_give_up(struct gw_row_window *window);
 
