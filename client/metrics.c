@@ -22,7 +22,7 @@
 
 struct client_values {
 	const char *version, *id, *graph, *rank;
-	uint64_t copied_bytes, open;
+	uint64_t copied_bytes, replica_rows, replica_bytes, open;
 	struct gw_latency batch_waits;
 };
 
@@ -40,6 +40,10 @@ static const struct gw_figure client_figures[] = {
 	 AT(batch_waits), NULL, 0, 0, "graphwire_client_batch_wait_seconds", NULL},
 	{"copied_bytes", "bytes of rows that were copied from parts in the trainer's memory, mapped or its own",
 	 GW_FIGURE_BYTES, GW_FIGURE_COUNTER, AT(copied_bytes), NULL, 0, 0, "graphwire_client_copied_bytes", NULL},
+	{"replica_rows", "rows of remote parts that were copied from replicas in mapped parts", GW_FIGURE_COUNT,
+	 GW_FIGURE_COUNTER, AT(replica_rows), NULL, 0, 0, "graphwire_client_replica_rows", NULL},
+	{"replica_bytes", "bytes of these rows, which no server had to send", GW_FIGURE_BYTES, GW_FIGURE_COUNTER,
+	 AT(replica_bytes), NULL, 0, 0, "graphwire_client_replica_bytes", NULL},
 	{0},
 };
 #undef AT
@@ -124,6 +128,8 @@ static void expose_clients(struct gw_exposition *out)
 						       .rank = rank ? rank : ""};
 		gw_client_sum(client, &stats[count], &values[count].batch_waits);
 		values[count].copied_bytes = stats[count].copied_bytes;
+		values[count].replica_rows = stats[count].replica_rows;
+		values[count].replica_bytes = stats[count].replica_bytes;
 		snprintf(labels[count], sizeof(labels[count]), "client=\"%" PRIu64 "\"", process.numbers[i]);
 		at[count] = labels[count];
 		count++;

@@ -236,7 +236,7 @@ static gw_status open_any(struct gw_client *client, const struct gw_client_optio
 	return status;
 }
 
-gw_status gw_client_open(const struct gw_client_options *options, struct gw_client **out)
+static gw_status client_open(const struct gw_client_options *options, bool lists_only, struct gw_client **out)
 {
 	*out = NULL;
 	struct gw_client *client = gw_calloc(1, sizeof(*client));
@@ -248,6 +248,7 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 		gw_free(client);
 		return status;
 	}
+	client->lists_only = lists_only;
 	gw_client_note_process(client);
 	gw_trace_open();
 	pthread_mutex_init(&client->batches_lock, NULL);
@@ -261,6 +262,16 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 	gw_client_metrics_begin(client);
 	*out = client;
 	return GW_OK;
+}
+
+gw_status gw_client_open(const struct gw_client_options *options, struct gw_client **out)
+{
+	return client_open(options, false, out);
+}
+
+gw_status gw_client_open_lists(const struct gw_client_options *options, struct gw_client **out)
+{
+	return client_open(options, true, out);
 }
 
 void gw_client_close(struct gw_client *client)

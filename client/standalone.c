@@ -7,7 +7,9 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "core/graph/replicas.h"
 #include "core/memory/alloc.h"
+#include "tensors/features.h"
 #include "tensors/service.h"
 
 static atomic_uint instances; /* standalone clients in this process so far, for their addresses */
@@ -23,11 +25,22 @@ static gw_status catalog_of(struct gw_remote *server)
 	return status;
 }
 
+static bool is_no_list(const void *meta, const char *key)
+{
+	bool of_edges;
+	uint32_t type;
+	const char *name;
+	return gw_replica_key(meta, key) || gw_feature_parse(meta, key, &of_edges, &type, &name);
+}
+
 static gw_status open_part(struct gw_client *client, uint32_t part, unsigned instance, bool verify)
 {
 	struct gw_remote *server = &client->servers[part];
 	const struct gw_graph_meta *meta = client->own_meta;
+	/* This process addresses all rows, and needs no replicas. */
 	struct gw_part_options options = {.skip_verify = !verify,
+					  .set_apart = client->lists_only ? is_no_list : gw_replica_set_apart,
+					  .apart_context = meta,
 					  .arena = {.name = "graphwire-part", .numa = GW_NUMA_SPREAD}};
 	gw_status status = gw_part_open(meta, part, &options, &server->local);
 	if (status != GW_OK)

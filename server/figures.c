@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "core/graph/replicas.h"
 #include "core/system/clock.h"
 #include "server/call_figures.h"
 
 struct figure_values {
 	const char *version, *graph, *graph_id, *address, *transports, *name, *pages, *load_driver, *metrics;
-	uint64_t part, parts, pid, ready, threads, bytes, connections_max, tensor_bytes, tensor_bytes_max;
+	uint64_t part, parts, pid, ready, threads, bytes, replica_rows, replica_bytes, connections_max, tensor_bytes,
+		tensor_bytes_max;
 	double uptime_s, load_s;
 	struct gw_service_counters service;
 	struct gw_tensor_totals rows;
@@ -47,6 +49,10 @@ const struct gw_figure gw_figures[] = {
 	 "graphwire_threads", NULL},
 	{"bytes", "memory of the part", GW_FIGURE_BYTES, GW_FIGURE_GAUGE, AT(bytes), "memory", 10, GW_FIGURE_IN_BOTH,
 	 "graphwire_part_bytes", NULL},
+	{"replica_rows", "rows of other parts that the part has replicas of", GW_FIGURE_COUNT, GW_FIGURE_GAUGE,
+	 AT(replica_rows), NULL, 0, 0, "graphwire_replica_rows", NULL},
+	{"replica_bytes", "bytes of these rows, in the memory of the part", GW_FIGURE_BYTES, GW_FIGURE_GAUGE,
+	 AT(replica_bytes), "replicas", 10, GW_FIGURE_IN_STAT, "graphwire_replica_bytes", NULL},
 	{"pages", "the pages of that memory", GW_FIGURE_NUMBER, GW_FIGURE_TEXT, AT(pages), "pages", -16,
 	 GW_FIGURE_IN_CLUSTER, NULL, NULL},
 	{"load_driver", "what read the part's files", GW_FIGURE_NUMBER, GW_FIGURE_TEXT, AT(load_driver), NULL, 0, 0,
@@ -103,6 +109,18 @@ const struct gw_figure gw_figures[] = {
 	{0},
 };
 
+static void sum_replicas(const struct gw_server *server, struct figure_values *out)
+{
+	const struct gw_array *array;
+	for (uint32_t i = 0; (array = gw_part_array_at(server->part, i)); i++) {
+		if (array->apart || !gw_replica_key(server->meta, array->meta->key) ||
+		    !gw_name_ends_in(array->meta->key, GW_REPLICA_TAIL))
+			continue;
+		out->replica_rows += array->rows;
+		out->replica_bytes += array->rows * array->row_bytes;
+	}
+}
+
 /* What exists once the part is served. */
 static void read_served(const struct gw_server *server, struct figure_values *out)
 {
@@ -111,6 +129,7 @@ static void read_served(const struct gw_server *server, struct figure_values *ou
 	const struct gw_load_stats *load = gw_part_load_stats(server->part);
 	out->ready = !atomic_load(&server->stop_accepting);
 	out->bytes = gw_arena_bytes(arena);
+	sum_replicas(server, out);
 	out->pages = levels[gw_arena_page_level(arena)];
 	out->load_driver = load->driver ? load->driver : "";
 	out->load_s = (double)load->ns / 1e9;

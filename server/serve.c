@@ -13,6 +13,7 @@
 
 #include "core/errors/log.h"
 #include "core/errors/units.h"
+#include "core/graph/replicas.h"
 #include "core/memory/alloc.h"
 #include "core/memory/memory.h"
 #include "core/system/clock.h"
@@ -116,6 +117,18 @@ static bool is_mutable(const void *context, const char *key)
 	return i < options->mutable_count;
 }
 
+/* Rows that change have no replicas: those of a mutable feature are not loaded. */
+static bool is_apart(const void *context, const char *key)
+{
+	char feature[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
+	if (is_mutable(context, key))
+		return true;
+	if (!gw_name_ends_in(key, GW_REPLICA_TAIL))
+		return false;
+	snprintf(feature, sizeof(feature), "%.*s", (int)(strlen(key) - strlen(GW_REPLICA_TAIL)), key);
+	return is_mutable(context, feature);
+}
+
 /* Runs before the part is loaded: checks that each given name means features that can change. */
 static gw_status check_mutable(const struct gw_server *server)
 {
@@ -156,6 +169,8 @@ static uint64_t loaded_bytes(const struct gw_server *server, const struct gw_arr
 {
 	struct gw_row_format format;
 	uint64_t bytes = gw_array_meta_bytes(array), rows = array->ndim ? array->shape[0] : 0;
+	if (is_apart(&server->options, array->key) && !is_mutable(&server->options, array->key))
+		return 0;
 	if (rows && is_mutable(&server->options, array->key))
 		gw_row_store_measure(array->dtype, rows, gw_array_meta_row_bytes(array) / gw_dtype_bytes(array->dtype),
 				     &format, &bytes);
@@ -187,7 +202,7 @@ static gw_status check_memory(const struct gw_server *server)
 static gw_status server_load(struct gw_server *server)
 {
 	struct gw_part_options options = {
-		.set_apart = is_mutable,
+		.set_apart = is_apart,
 		.apart_context = &server->options,
 		.arena = {.name = "graphwire-part",
 			  .huge = server->options.huge,
@@ -339,7 +354,9 @@ static gw_status start_steps(struct gw_server *server)
 	if (getrandom(&server->incarnation, sizeof(server->incarnation), 0) != sizeof(server->incarnation))
 		return gw_fail(GW_IO, "the kernel gives no random bytes");
 	warn_of_spinning(server);
-	status = check_mutable(server);
+	status = gw_replicas_check_origin(server->meta);
+	if (status == GW_OK)
+		status = check_mutable(server);
 	if (status == GW_OK)
 		status = gw_server_open_groups(server);
 	if (server->options.take_over)

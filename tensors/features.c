@@ -17,6 +17,8 @@ static bool is_structure(const struct gw_graph_meta *meta, bool of_edges, const 
 		return true;
 	if (meta->minor >= GW_FORMAT_MINOR_TIMES && gw_name_is_of_times(of_edges, name))
 		return true;
+	if (!of_edges && meta->minor >= GW_FORMAT_MINOR_REPLICAS && gw_name_is_of_replicas(name))
+		return true;
 	static const char *const exact[2][2] = {{"indptr", "out_indptr"}, {"indices", GW_INVERSE_NAME}};
 	static const char *const endings[] = {".alias", ".offsets", ".bytes"};
 	for (size_t i = 0; i < 2; i++) {

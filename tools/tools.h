@@ -7,6 +7,7 @@ int gw_tool_import(int argc, char **argv);
 int gw_tool_generate(int argc, char **argv);
 int gw_tool_epoch(int argc, char **argv);
 int gw_tool_partition(int argc, char **argv);
+int gw_tool_replicate(int argc, char **argv);
 int gw_tool_verify(int argc, char **argv);
 int gw_tool_inspect(int argc, char **argv);
 int gw_tool_stat(int argc, char **argv);

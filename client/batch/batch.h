@@ -53,7 +53,9 @@ struct gw_batch {
 	 * seeds, seed_count and the counts of the lists. */
 	gw_status (*fill_seeds)(struct gw_batch *batch);
 	void *owner;
-	uint64_t number;         /* the loader's number of this batch */
+	uint64_t number; /* the loader's number of this batch */
+	/* The loader's windows: [fetch_count], NULL where a fetch has none. NULL: no look-ahead. */
+	struct gw_row_window *const *windows;
 	struct gw_vec positions; /* uint64_t: used by the loader while it fills the seeds */
 	/* Sampling state. */
 	struct gw_blocks *blocks;

@@ -2,7 +2,8 @@
  * once.
  *
  *   nodes of the blocks | seeds | edges -> ids -> gw_gather_op_start (client/rows/gather.c), into the batch's memory,
- *                                                 whose end they fill if they become wider there
+ *                                                 whose end they fill if they become wider there; in a loader with
+ *                                                 look-ahead, earlier batches may have fetched some of them
  *                                       -> all gathers done: the mini-batch as the caller sees it -> the job ends
  *
  * The first gather that fails cancels the others, and the job ends with its error.
@@ -132,8 +133,13 @@ static gw_status start_fetch(struct gw_batch *batch, uint32_t number)
 	to.rows = work->rows.data + (converts ? gw_conversion_start(&to.conversion, n) : 0);
 	batch->view_rows[number] = work->rows.data;
 	batch->view_row_counts[number] = n;
+	struct gw_row_window *window = batch->windows ? batch->windows[number] : NULL;
+	if (n == 0 && window)
+		gw_row_window_pass(window, batch->number);
 	if (n == 0)
 		return GW_OK;
+	work->op.share.window = window;
+	work->op.share.number = batch->number;
 	work->op.done = fetch_done;
 	work->op.owner = batch;
 	gw_fan_in_add(&batch->gathers);

@@ -17,6 +17,7 @@
 #include "core/system/clock.h"
 
 #define BATCH_DEFAULT 1000
+#define DEPTH_DEFAULT 4
 #define DEPTH_MAX     256
 #define SEEDS_MAX     (1ull << 62) /* limit of a permutation */
 #define EPOCHS_MAX    (1ull << 62) /* limit of epochs times steps, so that batch numbers do not wrap around */
@@ -32,12 +33,14 @@ struct gw_loader {
 	uint32_t batch_size, world, rank, depth;
 	enum gw_last_batch last;
 	bool shuffle;
-	uint64_t first;          /* number of the first batch: epoch * steps + step */
-	uint64_t next;           /* number of the batch that gw_loader_next returns next */
-	uint64_t waited_ns;      /* for that batch, in calls that returned GW_AGAIN */
-	uint64_t ended_epoch;    /* GW_END was returned for all epochs below this one */
-	struct gw_batch **slots; /* [depth]: submitted batches */
-	gw_status *slot_status;  /* [depth]: why a slot is empty */
+	uint64_t first;                 /* number of the first batch: epoch * steps + step */
+	uint64_t next;                  /* number of the batch that gw_loader_next returns next */
+	uint64_t waited_ns;             /* for that batch, in calls that returned GW_AGAIN */
+	uint64_t ended_epoch;           /* GW_END was returned for all epochs below this one */
+	struct gw_batch **slots;        /* [depth]: submitted batches */
+	gw_status *slot_status;         /* [depth]: why a slot is empty */
+	uint32_t lookahead;             /* batches that a fetched row serves; 1: its own */
+	struct gw_row_window **windows; /* [fetch_count], NULL for rows that change; NULL: no look-ahead */
 	char (*slot_text)[GW_ERROR_TEXT_MAX];
 };
 
@@ -126,6 +129,7 @@ static void fill_slot(struct gw_loader *loader, uint64_t number)
 	batch->fill_seeds = fill_seeds;
 	batch->owner = loader;
 	batch->number = number;
+	batch->windows = loader->windows;
 	batch->ticket.finish = finish_nothing;
 	loader->slots[slot] = batch;
 	if (gw_trace_is_on())
@@ -179,6 +183,9 @@ static gw_status check_options(struct gw_client *client, const struct gw_loader_
 		return gw_fail(GW_RANGE, "batch size %u: at most %u", options->batch_size, GW_SEEDS_MAX);
 	if (options->depth > DEPTH_MAX)
 		return gw_fail(GW_RANGE, "depth %u: at most %u", options->depth, DEPTH_MAX);
+	const uint32_t depth = options->depth ? options->depth : DEPTH_DEFAULT;
+	if (options->lookahead > depth)
+		return gw_fail(GW_RANGE, "lookahead %u: at most the depth, which is %u", options->lookahead, depth);
 	if ((unsigned)options->last > GW_LAST_SHORT)
 		return gw_fail(GW_INVALID, "last = %u: it is wrap, drop or short", (unsigned)options->last);
 	return check_seeds(client, options);
@@ -334,7 +341,8 @@ static gw_status loader_take_options(struct gw_loader *loader, const struct gw_l
 	loader->batch_size = options->batch_size ? options->batch_size : BATCH_DEFAULT;
 	loader->world = options->world ? options->world : 1;
 	loader->rank = options->rank;
-	loader->depth = options->depth ? options->depth : 4;
+	loader->depth = options->depth ? options->depth : DEPTH_DEFAULT;
+	loader->lookahead = options->lookahead ? options->lookahead : 1;
 	loader->last = options->last;
 	loader->shuffle = options->shuffle;
 	loader->seed = options->seed;
@@ -363,6 +371,35 @@ static gw_status loader_take_options(struct gw_loader *loader, const struct gw_l
 	return take_start(loader, &options->start, most);
 }
 
+/* Rows that change are fetched for each batch. */
+static gw_status open_windows(struct gw_loader *loader)
+{
+	const uint32_t count = loader->spec.fetch_count;
+	const struct gw_fetch *fetches = loader->spec.fetches;
+	gw_status status = GW_OK;
+	if (loader->lookahead == 1 || count == 0)
+		return GW_OK;
+	loader->windows = gw_calloc(count, sizeof(struct gw_row_window *));
+	if (!loader->windows)
+		return GW_NO_MEMORY;
+	for (uint32_t i = 0; i < count && status == GW_OK; i++) {
+		const struct gw_rows *rows = &((const struct gw_client_tensor *)fetches[i].tensor)->rows;
+		if (!rows->epochs && !rows->striped)
+			status = gw_row_window_create(loader->lookahead, rows->row_bytes, loader->first,
+						      &loader->windows[i]);
+	}
+	return status;
+}
+
+/* The next batch was returned, or has failed for good: no other batch waits for its turn. */
+static void pass_turns(const struct gw_loader *loader)
+{
+	for (uint32_t i = 0; loader->windows && i < loader->spec.fetch_count; i++) {
+		if (loader->windows[i])
+			gw_row_window_pass(loader->windows[i], loader->next);
+	}
+}
+
 gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_options *options, struct gw_loader **out)
 {
 	*out = NULL;
@@ -384,6 +421,8 @@ gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_option
 		if (!loader->slots || !loader->slot_status || !loader->slot_text)
 			status = GW_NO_MEMORY;
 	}
+	if (status == GW_OK)
+		status = open_windows(loader);
 	if (status != GW_OK) {
 		gw_loader_close(loader);
 		return status;
@@ -469,12 +508,14 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 		} else {
 			if (batch)
 				gw_batch_release(batch);
+			pass_turns(loader);
 			fill_slot(loader, loader->next++ + loader->depth);
 		}
 		return gw_fail_text(status, text);
 	}
 	gw_latency_count(&loader->client->batch_waits, loader->waited_ns);
 	loader->waited_ns = 0;
+	pass_turns(loader);
 	fill_slot(loader, loader->next++ + loader->depth);
 	return GW_OK;
 }
@@ -510,6 +551,9 @@ void gw_loader_close(struct gw_loader *loader)
 		gw_batch_discard(loader->slots[i]);
 	}
 	atomic_fetch_sub(&loader->client->loaders, 1);
+	for (uint32_t i = 0; loader->windows && i < loader->spec.fetch_count; i++)
+		gw_row_window_destroy(loader->windows[i]);
+	gw_free(loader->windows);
 	gw_held_out_close(loader->spec.held_out);
 	gw_vec_free(&loader->fanouts);
 	gw_vec_free(&loader->fetches);

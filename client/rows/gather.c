@@ -2,8 +2,8 @@
  *
  * If this process can address all of the rows, one pass copies them. A long list takes several slices, between which
  * the engine does its other work. If it can address only the rows of some parts, the requests for the others are sent
- * first, and their owners work while the copies are made. If a server's memory is lost between two slices, a request
- * fetches the rest.
+ * first, and their owners work while the copies are made. Rows of the others that are near (near_rows.h) are copied
+ * before those that are here. If a server's memory is lost between two slices, a request fetches the rest.
  *
  * A long list is sent in pieces, each as long as all pieces before it together. The owners begin with the first piece
  * while the engine still processes the rest. If the rows of an owner should be read in the order of their addresses,
@@ -13,6 +13,9 @@
  * the transport scatters each owner's rows to their places. If the list has many duplicate ids, each id is fetched
  * once, and the row is copied to its other places at the end. Rows that are adjacent both at the owner and in the
  * output become one span, if at least half of the rows follow another row in this way.
+ *
+ * With a window (row_window.h), gather_ahead.c plans which of the rows out of reach are fetched, and copies the others
+ * when these have landed.
  *
  * Rows that land as they are stored, to be converted, are converted slice by slice at the end. Their memory may be the
  * output's: `at` says which rows have their final form, also if memory is lost after some slices of the first way.
@@ -24,6 +27,7 @@
 
 #include "client/engine/engine.h"
 #include "client/rows/buffer.h"
+#include "client/rows/gather_private.h"
 #include "client/rows/local_rows.h"
 #include "client/rows/rows_pull.h"
 #include "core/errors/log.h"
@@ -56,8 +60,8 @@ gw_status gw_gather_op_init(struct gw_gather_op *op, struct gw_engine *engine)
 
 void gw_gather_op_trim(struct gw_gather_op *op, size_t bytes)
 {
-	struct gw_vec *vecs[] = {&op->lists.owners, &op->lists.remote, &op->lists.to, &op->spans,    &op->lists.seen,
-				 &op->lists.copies, &op->sorting,      &op->here,     &op->elsewhere};
+	struct gw_vec *vecs[] = {&op->lists.owners, &op->lists.remote, &op->lists.to, &op->spans,     &op->lists.seen,
+				 &op->lists.copies, &op->sorting,      &op->here,     &op->elsewhere, &op->near_list};
 	const size_t count = sizeof(vecs) / sizeof(vecs[0]);
 	size_t held = 0;
 	for (size_t i = 0; i < count; i++)
@@ -72,6 +76,7 @@ void gw_gather_op_free(struct gw_gather_op *op)
 	gw_pulls_free(op->pulls, op->pull_room);
 	gw_free(op->link_ops);
 	gw_row_lists_free(&op->lists);
+	gw_window_share_free(&op->share);
 	gw_free(op->origins);
 	gw_free(op->was_here);
 	memset(op, 0, sizeof(*op)); /* the owner of an op that could not be made may free it too */
@@ -102,10 +107,11 @@ static void gather_cancel_reads(struct gw_fan_in *reads)
 		if (op->link_ops[i].owner)
 			gw_link_cancel(&op->link_ops[i]);
 	}
+	if (op->parked)
+		gw_gather_unpark(op);
 }
 
-/* How many of `left` rows the next slice copies or converts. */
-static uint64_t slice_rows(const struct gw_gather_op *op, uint64_t left)
+uint64_t gw_gather_slice_rows(const struct gw_gather_op *op, uint64_t left)
 {
 	const uint64_t bytes = converts(op) ? op->to.conversion.to_bytes : op->row_bytes;
 	uint64_t most = SLICE_BYTES / (bytes ? bytes : 1);
@@ -117,7 +123,7 @@ static void convert_landed(struct gw_job_slice *slice)
 {
 	struct gw_gather_op *op = (struct gw_gather_op *)((char *)slice - offsetof(struct gw_gather_op, slice));
 	const struct gw_conversion *conversion = &op->to.conversion;
-	const uint64_t rows = op->reads.status == GW_OK ? slice_rows(op, op->n - op->at) : 0;
+	const uint64_t rows = op->reads.status == GW_OK ? gw_gather_slice_rows(op, op->n - op->at) : 0;
 	gw_convert_rows(conversion, op->to.rows + op->at * conversion->from_bytes,
 			op->to.out + op->at * conversion->to_bytes, rows);
 	op->at += rows;
@@ -127,19 +133,27 @@ static void convert_landed(struct gw_job_slice *slice)
 		gw_fan_in_end_one(&op->reads, op->reads.status);
 }
 
-/* All rows have landed; or, in the second call, are converted. */
+/* All rows have landed; or, in later calls, are copied from the window, and are converted. */
 static void gather_done(struct gw_fan_in *reads, gw_status status)
 {
 	struct gw_gather_op *op = gather_of(reads);
 	if (status == GW_OK)
 		gw_row_lists_copy_duplicates(&op->lists, op->to.rows, op->row_bytes);
 	op->lists.copy_count = 0;
+	if (status == GW_OK && op->stage != GW_GATHER_PLAIN) {
+		gw_fan_in_begin(reads, reads->job, gather_cancel_reads, gather_done);
+		op->slice.run = gw_gather_follow;
+		gw_gather_follow(&op->slice);
+		return;
+	}
 	if (status == GW_OK && converts(op) && op->at < op->n) {
 		gw_fan_in_begin(reads, reads->job, gather_cancel_reads, gather_done);
 		op->slice.run = convert_landed;
 		convert_landed(&op->slice);
 		return;
 	}
+	if (op->share.window)
+		gw_row_window_leave(&op->share);
 	gw_buffer_release(op->own);
 	op->own = NULL;
 	op->done(op, status);
@@ -268,10 +282,11 @@ static struct gw_row_piece next_piece(const struct gw_row_piece *before, uint64_
 	return (struct gw_row_piece){before->end, n < end + FIRST_PIECE ? n : end};
 }
 
-/* One more piece than the list has: for the rows of memory that is lost between two slices. */
+/* One more piece than the list has: for the rows of memory that is lost between two slices. And one for the rows that a
+ * window has not. */
 static gw_status link_ops_room(struct gw_gather_op *op, uint64_t n)
 {
-	uint64_t pieces = 2, parts = op->engine->client->meta->num_parts;
+	uint64_t pieces = op->share.window ? 3 : 2, parts = op->engine->client->meta->num_parts;
 	for (uint64_t end = FIRST_PIECE; end < n && pieces <= PIECES_MAX; end = 2 * end + FIRST_PIECE)
 		pieces++;
 	op->link_op_count = 0;
@@ -303,7 +318,7 @@ static gw_status gather_find_buffer(struct gw_gather_op *op)
 	return status;
 }
 
-static gw_status gather_prepare(struct gw_gather_op *op)
+gw_status gw_gather_prepare(struct gw_gather_op *op)
 {
 	const struct gw_rows *rows = &op->from;
 	uint64_t n = op->n;
@@ -314,9 +329,7 @@ static gw_status gather_prepare(struct gw_gather_op *op)
 	return gather_find_buffer(op);
 }
 
-/* A piece of the rows that requests fetch. If the rows are divided, these are entries of divided.elsewhere; if not, of
- * the list of ids itself. */
-static gw_status post_piece(struct gw_gather_op *op, const struct gw_row_piece *piece)
+gw_status gw_gather_post_piece(struct gw_gather_op *op, const struct gw_row_piece *piece)
 {
 	const struct gw_row_ids ids = {&op->from, op->ids, op->divided.elsewhere, op->only_owner};
 	gw_status status = gw_row_lists_add(&op->lists, &ids, piece);
@@ -336,10 +349,11 @@ static gw_status post_piece(struct gw_gather_op *op, const struct gw_row_piece *
 	return GW_OK;
 }
 
-static gw_status divide_begin(struct gw_gather_op *op, const struct gw_local_rows *local)
+gw_status gw_gather_divide(struct gw_gather_op *op, const struct gw_local_rows *local)
 {
 	if (gw_vec_reserve(&op->here, op->n * sizeof(uint32_t)) != GW_OK ||
-	    gw_vec_reserve(&op->elsewhere, op->n * sizeof(uint32_t)) != GW_OK)
+	    gw_vec_reserve(&op->elsewhere, op->n * sizeof(uint32_t)) != GW_OK ||
+	    (op->near.sets && gw_vec_reserve(&op->near_list, op->n * sizeof(uint32_t)) != GW_OK))
 		return GW_NO_MEMORY;
 	op->divided = (struct gw_divided_rows){.here = op->here.data, .elsewhere = op->elsewhere.data};
 	op->divides = true;
@@ -353,15 +367,28 @@ static gw_status divide_begin(struct gw_gather_op *op, const struct gw_local_row
 	return GW_OK;
 }
 
+void gw_gather_divide_near(struct gw_gather_op *op, uint64_t before)
+{
+	struct gw_divided_rows *divided = &op->divided;
+	const uint64_t found =
+		gw_near_rows_divide(&op->near, op->ids, divided->elsewhere + before, divided->elsewhere_count - before,
+				    (uint32_t *)op->near_list.data + op->near_count);
+	divided->elsewhere_count -= found;
+	op->near_count += found;
+}
+
 /* Divides the list of ids from *at on, until the rows elsewhere that are not posted fill a piece, or the list ends. */
 static gw_status divide_piece(struct gw_gather_op *op, const struct gw_local_rows *local, uint64_t *at,
 			      struct gw_row_piece *piece)
 {
 	while (*at < op->n && op->divided.elsewhere_count < piece->end) {
 		uint64_t end = op->n - *at < DIVIDED_ROWS ? op->n : *at + DIVIDED_ROWS;
+		const uint64_t before = op->divided.elsewhere_count;
 		*at = gw_local_rows_divide(local, op->ids, *at, end, &op->divided);
 		if (*at < end)
 			return gw_fail_id("id", op->ids[*at], *at, local->starts[local->parts]);
+		if (op->near.sets)
+			gw_gather_divide_near(op, before);
 	}
 	piece->end = op->divided.elsewhere_count;
 	return GW_OK;
@@ -369,30 +396,36 @@ static gw_status divide_piece(struct gw_gather_op *op, const struct gw_local_row
 
 static gw_status gather_post_elsewhere(struct gw_gather_op *op, const struct gw_local_rows *local)
 {
-	gw_status status = gather_prepare(op);
+	gw_status status = gw_gather_prepare(op);
 	if (status == GW_OK)
-		status = divide_begin(op, local);
+		status = gw_gather_divide(op, local);
 	bool in_pieces = status == GW_OK && goes_in_pieces(op);
 	struct gw_row_piece piece = {0, 0};
 	for (uint64_t at = op->at; at < op->n && status == GW_OK && op->reads.status == GW_OK;) {
 		piece = (struct gw_row_piece){piece.end, in_pieces ? 2 * piece.end + FIRST_PIECE : op->n};
 		status = divide_piece(op, local, &at, &piece);
 		if (status == GW_OK && piece.end > piece.first)
-			status = post_piece(op, &piece);
+			status = gw_gather_post_piece(op, &piece);
+	}
+	return status;
+}
+
+gw_status gw_gather_post_pieces(struct gw_gather_op *op, uint64_t first, uint64_t end)
+{
+	gw_status status = GW_OK;
+	bool in_pieces = goes_in_pieces(op);
+	for (struct gw_row_piece piece = {first, first};
+	     piece.end < end && status == GW_OK && op->reads.status == GW_OK;) {
+		piece = in_pieces ? next_piece(&piece, end) : (struct gw_row_piece){first, end};
+		status = gw_gather_post_piece(op, &piece);
 	}
 	return status;
 }
 
 static gw_status gather_post(struct gw_gather_op *op)
 {
-	gw_status status = gather_prepare(op);
-	bool in_pieces = status == GW_OK && goes_in_pieces(op);
-	for (struct gw_row_piece piece = {op->at, op->at};
-	     piece.end < op->n && status == GW_OK && op->reads.status == GW_OK;) {
-		piece = in_pieces ? next_piece(&piece, op->n) : (struct gw_row_piece){op->at, op->n};
-		status = post_piece(op, &piece);
-	}
-	return status;
+	gw_status status = gw_gather_prepare(op);
+	return status == GW_OK ? gw_gather_post_pieces(op, op->at, op->n) : status;
 }
 
 /* Posts the reads of the rows that were here, and are no longer. */
@@ -401,16 +434,17 @@ static gw_status gather_post_lost(struct gw_gather_op *op)
 	struct gw_divided_rows *divided = &op->divided;
 	struct gw_row_piece piece = {divided->elsewhere_count, divided->elsewhere_count};
 	op->only_owner = UINT32_MAX;
+	for (; op->near_at < op->near_count; op->near_at++)
+		divided->elsewhere[piece.end++] = ((uint32_t *)op->near_list.data)[op->near_at];
 	for (; op->here_at < divided->here_count; op->here_at++)
 		divided->elsewhere[piece.end++] = divided->here[op->here_at];
-	return post_piece(op, &piece);
+	divided->elsewhere_count = piece.end;
+	return gw_gather_post_piece(op, &piece);
 }
 
 static void count_copied(const struct gw_gather_op *op, uint64_t rows)
 {
-	_Atomic uint64_t *bytes = &op->engine->copied_bytes;
-	atomic_store_explicit(bytes, atomic_load_explicit(bytes, memory_order_relaxed) + rows * op->row_bytes,
-			      memory_order_relaxed);
+	gw_gather_count(&op->engine->copied_bytes, rows * op->row_bytes);
 }
 
 /* GW_AGAIN: the next slice continues. */
@@ -418,7 +452,7 @@ static gw_status gather_copy(struct gw_gather_op *op, const struct gw_local_rows
 {
 	const struct gw_landing *to = &op->to;
 	const int64_t *ids = op->ids + op->at;
-	uint64_t most = slice_rows(op, op->n - op->at), copied;
+	uint64_t most = gw_gather_slice_rows(op, op->n - op->at), copied;
 	if (converts(op))
 		copied = gw_local_rows_convert(local, ids, most, &to->conversion,
 					       to->out + op->at * to->conversion.to_bytes);
@@ -431,11 +465,27 @@ static gw_status gather_copy(struct gw_gather_op *op, const struct gw_local_rows
 	return op->at < op->n ? GW_AGAIN : GW_OK;
 }
 
+/* The same for rows that are near. A server that breaks its index while it is mapped loses the rest: requests fetch
+ * it. */
+static gw_status gather_copy_near(struct gw_gather_op *op)
+{
+	const uint32_t *list = (uint32_t *)op->near_list.data + op->near_at;
+	const uint64_t most = gw_gather_slice_rows(op, op->near_count - op->near_at);
+	const uint64_t copied = gw_near_rows_copy(&op->near, op->ids, list, most, op->to.rows);
+	op->near_at += copied;
+	count_copied(op, copied);
+	gw_gather_count(&op->engine->near_rows, copied);
+	gw_gather_count(&op->engine->near_bytes, copied * op->row_bytes);
+	if (copied < most)
+		return gather_post_lost(op);
+	return op->near_at < op->near_count || op->divided.here_count ? GW_AGAIN : GW_OK;
+}
+
 /* The same for the rows that are here, if others are elsewhere. */
 static gw_status gather_copy_here(struct gw_gather_op *op, const struct gw_local_rows *local)
 {
 	const uint32_t *list = op->divided.here + op->here_at;
-	uint64_t most = slice_rows(op, op->divided.here_count - op->here_at);
+	uint64_t most = gw_gather_slice_rows(op, op->divided.here_count - op->here_at);
 	uint64_t copied = gw_local_rows_copy_listed(local, op->ids, list, most, op->to.rows);
 	op->here_at += copied;
 	count_copied(op, copied);
@@ -469,13 +519,25 @@ static bool still_here(const struct gw_gather_op *op, const struct gw_local_rows
 static gw_status gather_step(struct gw_gather_op *op)
 {
 	struct gw_local_rows local;
+	if (op->stage == GW_GATHER_DIVIDED)
+		return gw_gather_plan(op);
 	uint32_t found = gather_find_local(op, &local);
+	op->near.sets = 0;
+	if (op->divides && !still_here(op, &local, found))
+		return gather_post_lost(op);
+	if (found && found < local.parts && op->from.near)
+		gw_near_rows_find(op->engine, &op->from, &op->near);
 	if (op->divides)
-		return still_here(op, &local, found) ? gather_copy_here(op, &local) : gather_post_lost(op);
-	if (found && found == local.parts)
+		return op->near_at < op->near_count ? gather_copy_near(op) : gather_copy_here(op, &local);
+	const bool all_here = found && found == local.parts;
+	if (op->share.window && op->at == 0 && all_here)
+		gw_row_window_pass(op->share.window, op->share.number);
+	if (all_here)
 		return gather_copy(op, &local);
+	if (op->share.window && op->at == 0)
+		return gw_gather_divide_all(op, found ? &local : NULL);
 	gw_status status = found ? gather_post_elsewhere(op, &local) : gather_post(op);
-	return status == GW_OK && op->divided.here_count ? GW_AGAIN : status;
+	return status == GW_OK && (op->near_count || op->divided.here_count) ? GW_AGAIN : status;
 }
 
 static void gather_go_on(struct gw_job_slice *slice)
@@ -485,9 +547,9 @@ static void gather_go_on(struct gw_job_slice *slice)
 	uint64_t began = gw_trace_span_begin();
 	gw_status status = op->reads.status == GW_OK ? gather_step(op) : op->reads.status;
 	gw_trace_span_end(&form, began, op->n, 0);
-	if (status == GW_AGAIN)
+	if (status == GW_AGAIN && !op->parked)
 		gw_engine_continue(op->engine, slice);
-	else
+	else if (status != GW_AGAIN)
 		gw_fan_in_end_one(&op->reads, status);
 }
 
@@ -496,6 +558,7 @@ void gw_gather_op_start(struct gw_gather_op *op, struct gw_job *job, const struc
 {
 	gw_fan_in_begin(&op->reads, job, gather_cancel_reads, gather_done);
 	op->lists.copy_count = op->link_op_count = op->here_at = 0;
+	op->near_count = op->near_at = 0;
 	op->divided = (struct gw_divided_rows){0};
 	op->divides = false;
 	op->only_owner = UINT32_MAX;
@@ -506,6 +569,8 @@ void gw_gather_op_start(struct gw_gather_op *op, struct gw_job *job, const struc
 	op->unique = unique;
 	op->to = *to;
 	op->row_bytes = rows->row_bytes;
+	op->stage = GW_GATHER_PLAIN;
+	op->parked = false;
 	op->slice.run = gather_go_on;
 	gw_status status = gather_check(rows, n);
 	if (status == GW_OK)

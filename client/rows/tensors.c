@@ -10,6 +10,7 @@
 
 #include "client/rows/tensor_handles.h"
 #include "core/graph/id_index.h"
+#include "core/graph/replicas.h"
 #include "core/memory/alloc.h"
 #include "tensors/features.h"
 
@@ -140,6 +141,33 @@ static gw_status add_inverse(struct gw_client *client, uint32_t etype)
 	return gw_places_find(client, key, &tensor->rows.places);
 }
 
+/* Finds the replicas of a feature of nodes. A server that does not load them lists them as rows that change. */
+static gw_status find_near(const struct gw_client *client, const struct gw_array_meta *array, uint32_t ntype,
+			   struct gw_near_place **out)
+{
+	const struct gw_graph_meta *meta = client->meta;
+	char index[2 * GW_NAME_MAX + 16], rows[2 * GW_NAME_MAX + 32];
+	snprintf(index, sizeof(index), "node/%s/" GW_REPLICA_INDEX_NAME, meta->ntypes[ntype].name);
+	snprintf(rows, sizeof(rows), "%s" GW_REPLICA_TAIL, array->key);
+	if (client->standalone || !gw_replica_key(meta, rows) || !gw_meta_array(meta, 0, rows))
+		return GW_OK;
+	*out = gw_calloc(meta->num_parts, sizeof(**out));
+	if (!*out)
+		return GW_NO_MEMORY;
+	for (uint32_t p = 0; p < meta->num_parts; p++) {
+		const struct gw_catalog_array *of[] = {catalog_array(client, p, index), catalog_array(client, p, rows)};
+		struct gw_near_place *place = &(*out)[p];
+		if (!of[0] || !of[1])
+			return GW_PROTOCOL;
+		if (of[0]->changes || of[1]->changes)
+			continue;
+		place->index = (struct gw_place){.region = of[0]->region, .offset = of[0]->offset};
+		place->rows = (struct gw_place){.region = of[1]->region, .offset = of[1]->offset};
+		place->count = gw_meta_array(meta, p, rows)->shape[0];
+	}
+	return GW_OK;
+}
+
 /* Adds an array of nodes or edges, if it is a feature; with of_source, if it has the times of the edges' sources. */
 static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta *array, bool of_source)
 {
@@ -164,6 +192,8 @@ static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta
 	tensor->changes = changes ? array : NULL;
 	if (!changes)
 		status = gw_places_find(client, array->key, &tensor->rows.places);
+	if (status == GW_OK && !changes && !of_edges)
+		status = find_near(client, array, type, &tensor->rows.near);
 	if (status != GW_OK)
 		return status;
 	uint64_t row_bytes = gw_array_meta_row_bytes(array);
@@ -313,6 +343,7 @@ void gw_tensors_free(struct gw_client *client)
 	for (uint32_t i = 0; i < client->tensor_count; i++) {
 		gw_free(client->tensors[i].name);
 		gw_free(client->tensors[i].rows.places);
+		gw_free(client->tensors[i].rows.near);
 		gw_free(client->tensors[i].starts);
 	}
 	for (uint32_t t = 0; client->id_places && t < client->meta->num_ntypes; t++) {

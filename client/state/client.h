@@ -61,11 +61,18 @@ struct gw_place {
 	uint64_t offset;
 };
 
+/* The replicas of rows in one part: core/graph/replicas.h. */
+struct gw_near_place {
+	struct gw_place index, rows;
+	uint64_t count; /* 0: none that can be read */
+};
+
 /* Rows that can be fetched: row r of part p starts at places[p].offset + r * step. */
 struct gw_rows {
-	const uint64_t *starts;   /* the partition book: [num_parts + 1] */
-	struct gw_place *places;  /* [num_parts] */
-	uint64_t step, row_bytes; /* bytes; rows overlap where row_bytes > step */
+	const uint64_t *starts;     /* the partition book: [num_parts + 1] */
+	struct gw_place *places;    /* [num_parts] */
+	struct gw_near_place *near; /* [num_parts]; NULL: no part has replicas of them */
+	uint64_t step, row_bytes;   /* bytes; rows overlap where row_bytes > step */
 	/* Only for mutable rows, else NULL: the epochs of the shards that store the rows, [num_parts]. A place without
 	 * a generation cannot be read; its rows are requested from the server. */
 	const uint64_t *epochs;
@@ -134,13 +141,16 @@ struct gw_engine {
 	uint32_t jobs_open;
 	uint32_t jobs_bounded; /* jobs that count towards GW_JOBS_MAX */
 	uint64_t jobs_ended;
-	uint32_t runs_to_skip;         /* how many runs need no poll if they end all jobs at once */
-	_Atomic uint32_t owner;        /* 1: a thread runs the engine */
-	atomic_bool watches;           /* the engine polls while it is idle: see WATCH_NS */
-	bool watches_noted;            /* the engine's thread has seen `watches` */
-	_Atomic uint32_t wakeups;      /* futex of the engine's thread: see engine.c */
-	atomic_bool sleeps;            /* the thread sleeps, or is about to check `wakeups` and then sleep */
-	_Atomic uint64_t copied_bytes; /* of rows, from memory that this process can address */
+	uint32_t runs_to_skip;                  /* how many runs need no poll if they end all jobs at once */
+	_Atomic uint32_t owner;                 /* 1: a thread runs the engine */
+	atomic_bool watches;                    /* the engine polls while it is idle: see WATCH_NS */
+	bool watches_noted;                     /* the engine's thread has seen `watches` */
+	_Atomic uint32_t wakeups;               /* futex of the engine's thread: see engine.c */
+	atomic_bool sleeps;                     /* the thread sleeps, or is about to check `wakeups` and then sleep */
+	_Atomic uint64_t copied_bytes;          /* of rows, from memory that this process can address */
+	_Atomic uint64_t near_rows, near_bytes; /* of these, rows that another part owns, from replicas */
+	_Atomic uint64_t ahead_bytes; /* of rows that loaders copied from their windows instead of fetching them */
+	_Atomic uint64_t kept_bytes;  /* the same, of rows that they keep for an epoch */
 	_Atomic uint32_t open_links;
 	struct gw_job *connecting; /* lets the links connect: see gw_engine_for_call */
 	bool has_thread;
@@ -177,6 +187,7 @@ struct gw_client {
 	struct gw_node_times *node_times;      /* likewise: client/batch/node_times.h */
 	pthread_mutex_t lookups_lock;          /* of both lists */
 	bool standalone;                       /* this process has the parts: servers[p].local */
+	bool lists_only;                       /* their features are not loaded: gw_client_open_lists */
 	/* Servers and engines. */
 	struct gw_remote *servers;
 	uint32_t server_count;

@@ -38,6 +38,11 @@ bool gw_name_ends_in(const char *name, const char *tail)
 	return length > end && strcmp(name + length - end, tail) == 0;
 }
 
+bool gw_name_is_of_replicas(const char *name)
+{
+	return strcmp(name, GW_REPLICA_INDEX_NAME) == 0 || gw_name_ends_in(name, GW_REPLICA_TAIL);
+}
+
 bool gw_name_is_of_times(bool edge, const char *name)
 {
 	if (edge)
@@ -63,8 +68,8 @@ static bool is_taken_in_all_versions(bool edge, const char *name)
 
 bool gw_name_is_taken(bool edge, const char *name)
 {
-	return (!edge && gw_name_is_node_ids(name)) || gw_name_is_of_times(edge, name) ||
-	       is_taken_in_all_versions(edge, name);
+	return (!edge && (gw_name_is_node_ids(name) || gw_name_is_of_replicas(name))) ||
+	       gw_name_is_of_times(edge, name) || is_taken_in_all_versions(edge, name);
 }
 
 static gw_status make_types(struct gw_graph_meta *meta)
@@ -145,6 +150,9 @@ void gw_meta_destroy(struct gw_graph_meta *meta)
 	for (uint32_t i = 0; i < meta->num_originals; i++)
 		gw_free(meta->originals[i].key);
 	gw_free(meta->originals);
+	for (uint32_t i = 0; i < meta->num_replicas; i++)
+		gw_free(meta->replicas[i].key);
+	gw_free(meta->replicas);
 	gw_free(meta->ntypes);
 	gw_free(meta->etypes);
 	gw_free(meta->parts);

@@ -76,6 +76,15 @@ struct gw_original_meta {
 	uint64_t columns; /* of an int8_row: how many numbers a row has; else 0 */
 };
 
+#define GW_REPLICA_BY_MAX 32
+
+/* The replicas of a feature's rows, in all parts: core/graph/replicas.h. */
+struct gw_replica_meta {
+	char *key;                       /* of the feature */
+	char by[GW_REPLICA_BY_MAX + 1];  /* how the rows were chosen: "vip", "degree", "epochs:3" */
+	uint64_t of;                     /* gw_replicas_digest of the arrays that the rows were copied from */
+};
+
 struct gw_part_meta {
 	struct gw_array_meta *arrays; /* sorted by key */
 	uint32_t count;
@@ -94,6 +103,8 @@ struct gw_graph_meta {
 	uint32_t num_units;
 	struct gw_original_meta *originals; /* [num_originals], sorted by key */
 	uint32_t num_originals;
+	struct gw_replica_meta *replicas; /* [num_replicas], sorted by key */
+	uint32_t num_replicas;
 	char *folder; /* folder of the JSON; "" if the JSON is not on disk */
 };
 
@@ -125,6 +136,15 @@ gw_status gw_name_check(const char *what, const char *name);
 /* "originals": narrow rows and what they were. */
 #define GW_FORMAT_MINOR_ORIGINALS 5
 
+/* Copies of rows of other parts: core/graph/replicas.h. A graph of an older minor version may have features of such
+ * names. */
+#define GW_FORMAT_MINOR_REPLICAS 5
+#define GW_REPLICA_INDEX_NAME    "replica.index"
+#define GW_REPLICA_TAIL          ".replica"
+
+/* Whether a name is one of the arrays of replicas, of nodes. */
+bool gw_name_is_of_replicas(const char *name);
+
 /* Whether a name is one of the arrays that lead from the original ids of nodes to the nodes. */
 bool gw_name_is_node_ids(const char *name);
 
@@ -151,7 +171,7 @@ void gw_meta_destroy(struct gw_graph_meta *meta); /* NULL is allowed */
  * from 0 to count. GW_INVALID names the type. */
 gw_status gw_meta_finish(struct gw_graph_meta *meta);
 
-/* A finished copy without its arrays, units, originals, graph_id and folder. */
+/* A finished copy without its arrays, units, originals, replicas, graph_id and folder. */
 gw_status gw_meta_copy(const struct gw_graph_meta *meta, struct gw_graph_meta **out);
 
 /* A parsed key: "node/<ntype>/<name>", "edge/<folder>/<name>" or "edge/<folder>/out/<name>". */
@@ -179,6 +199,13 @@ gw_status gw_meta_set_original(struct gw_graph_meta *meta, const char *key, gw_d
 /* NULL: the array's rows are as they came, or a newer minor version says about them what this program does not know. */
 const struct gw_original_meta *gw_meta_original(const struct gw_graph_meta *meta, const struct gw_array_meta *array);
 
+/* Records that a feature has replicas; copies the key. The graph is of minor version GW_FORMAT_MINOR_REPLICAS, and has
+ * no such record yet. GW_NO_MEMORY. */
+gw_status gw_meta_set_replicas(struct gw_graph_meta *meta, const char *key, const char *by, uint64_t of);
+
+/* NULL: the feature has no replicas. */
+const struct gw_replica_meta *gw_meta_replicas(const struct gw_graph_meta *meta, const char *key);
+
 /* How many numbers a row of an array has: the product of all dimensions but the first; of an int8_row, the numbers that
  * it was made of, or all that fit if that is not recorded. */
 uint64_t gw_meta_row_numbers(const struct gw_graph_meta *meta, const struct gw_array_meta *array);
@@ -202,7 +229,7 @@ gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta);
 gw_status gw_meta_check_whole(const struct gw_graph_meta *meta);
 
 /* Computes the graph's id: the digest over formats, types, ranges, each array's key, dtype, shape and digest, and
- * units and originals. File names and the graph's name are not included. */
+ * units and originals. File names, the graph's name and replicas are not included. */
 gw_status gw_meta_digest(const struct gw_graph_meta *meta, uint64_t *graph_id);
 
 /* The digest over the book alone: types, ranges, units and originals, without arrays. */

@@ -1,7 +1,7 @@
 /* The graph's id: the digest over its types, ranges, arrays, units and originals, in the order of docs/FORMAT.md. */
 #include <string.h>
 
-#include "core/graph/meta.h"
+#include "core/graph/replicas.h"
 #include "core/numbers/digest.h"
 
 /* The bytes that the id covers: numbers as 8 bytes, little-endian, and strings with their terminators. */
@@ -48,11 +48,17 @@ static void feed_types(struct feed *feed, const struct gw_graph_meta *meta)
 	}
 }
 
-static void feed_arrays(struct feed *feed, const struct gw_part_meta *part)
+/* Replicas are not included: the graph's data is the same with them. */
+static void feed_arrays(struct feed *feed, const struct gw_graph_meta *meta, const struct gw_part_meta *part)
 {
-	feed_number(feed, part->count);
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < part->count; i++)
+		count += !gw_replica_key(meta, part->arrays[i].key);
+	feed_number(feed, count);
 	for (uint32_t i = 0; i < part->count; i++) {
 		const struct gw_array_meta *array = &part->arrays[i];
+		if (gw_replica_key(meta, array->key))
+			continue;
 		feed_text(feed, array->key);
 		feed_text(feed, gw_dtype_name(array->dtype));
 		feed_number(feed, array->ndim);
@@ -97,7 +103,7 @@ static gw_status digest_of(const struct gw_graph_meta *meta, uint32_t parts, uin
 	feed_number(&feed, (uint64_t)meta->num_ntypes << 32 | meta->num_etypes);
 	feed_types(&feed, meta);
 	for (uint32_t p = 0; p < parts; p++)
-		feed_arrays(&feed, &meta->parts[p]);
+		feed_arrays(&feed, meta, &meta->parts[p]);
 	feed_units(&feed, meta);
 	feed_originals(&feed, meta);
 	if (feed.status == GW_OK)

@@ -24,6 +24,7 @@ static const char *const known_keys[] = {
 	"format",    "graph_name", "graph_id", "part_method", "num_parts", "num_nodes", "num_edges",
 	"ntypes",    "etypes",     "node_map", "edge_map",    "order",     "relations", "indptr_columns",
 	"transpose", "reverse",    "minor",    "json_digest", "units",     "originals",
+	"replicas",
 };
 
 #define ETYPE_TEXT_MAX (GW_EDGE_FOLDER_MAX + 1)
@@ -520,6 +521,8 @@ static gw_status read_root(const json_t *root, const char *text, size_t bytes, b
 		status = meta_json_units(root, *out);
 	if (status == GW_OK)
 		status = meta_json_originals(root, *out);
+	if (status == GW_OK)
+		status = meta_json_replicas(root, *out);
 	if (status == GW_OK && !book)
 		status = read_parts(root, *out);
 	if (status == GW_OK)

@@ -15,8 +15,9 @@ static inline gw_status meta_json_as_format(gw_status status)
 		       : status;
 }
 
-/* "units" and "originals" of the graph, whose types are read. */
+/* "units", "originals" and "replicas" of the graph, whose types are read. */
 gw_status meta_json_units(const json_t *root, struct gw_graph_meta *meta);
 gw_status meta_json_originals(const json_t *root, struct gw_graph_meta *meta);
+gw_status meta_json_replicas(const json_t *root, struct gw_graph_meta *meta);
 
 #endif

@@ -227,6 +227,20 @@ static void put_originals(struct printer *p)
 	put_text(p, "}");
 }
 
+static void put_replicas(struct printer *p)
+{
+	if (p->meta->num_replicas == 0)
+		return;
+	put_key(p, " ", "replicas", false);
+	put_text(p, "{");
+	for (uint32_t i = 0; i < p->meta->num_replicas; i++) {
+		const struct gw_replica_meta *replicas = &p->meta->replicas[i];
+		put_key(p, "  ", replicas->key, i == 0);
+		put_value(p, json_pack("{ssso}", "by", replicas->by, "of", print_hex(replicas->of)));
+	}
+	put_text(p, "}");
+}
+
 static json_t *array_object(const struct gw_array_meta *array)
 {
 	json_t *shape = json_array();
@@ -275,6 +289,7 @@ static gw_status print_book_and_parts(const struct gw_graph_meta *meta, uint32_t
 	put_etypes(&p);
 	put_units(&p);
 	put_originals(&p);
+	put_replicas(&p);
 	for (uint32_t part = 0; part < parts; part++)
 		put_part(&p, part);
 	put_text(&p, "\n}\n");

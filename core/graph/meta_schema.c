@@ -9,6 +9,7 @@
 
 #include "core/graph/book.h"
 #include "core/graph/meta.h"
+#include "core/graph/replicas.h"
 #include "core/graph/times.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/convert.h"
@@ -127,6 +128,19 @@ static bool times_rule(const struct gw_graph_meta *meta, const struct gw_array_k
 	return true;
 }
 
+/* The replicas of rows. Returns true if the name is one of their arrays. */
+static bool replicas_rule(const struct gw_graph_meta *meta, const struct gw_array_key *key, struct rule *rule)
+{
+	if (meta->minor < GW_FORMAT_MINOR_REPLICAS || !gw_name_is_of_replicas(key->name))
+		return false;
+	if (strcmp(key->name, GW_REPLICA_INDEX_NAME) == 0)
+		*rule = (struct rule){BITS(GW_UINT64), 2, gw_replica_blocks(meta->ntypes[key->type].count),
+				      GW_REPLICA_COLUMNS};
+	else
+		*rule = (struct rule){ANY_DTYPE, 0, ANY_ROWS, 0};
+	return true;
+}
+
 static gw_status node_rule(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_key *key,
 			   const char *text, struct rule *rule)
 {
@@ -141,7 +155,7 @@ static gw_status node_rule(const struct gw_graph_meta *meta, uint32_t part, cons
 				       out ? "that starts there is stored transposed" : "ends there");
 		*rule = (struct rule){ids, 2, rows + 1, columns};
 	} else if (!node_ids_rule(meta, part, key, rule) && !times_rule(meta, key, rows, rule) &&
-		   !string_rule(key->name, rows, rule)) {
+		   !replicas_rule(meta, key, rule) && !string_rule(key->name, rows, rule)) {
 		*rule = (struct rule){ANY_DTYPE, 0, rows, 0};
 		if (strcmp(key->name, "orig_id") == 0)
 			*rule = (struct rule){BITS(GW_INT64), 1, rows, 0};
@@ -555,6 +569,8 @@ gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta)
 		status = schema_check_times(meta, keys);
 	if (status == GW_OK)
 		status = schema_check_originals(meta);
+	if (status == GW_OK)
+		status = gw_replicas_check_schema(meta);
 	gw_free(keys);
 	return status;
 }

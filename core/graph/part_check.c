@@ -15,6 +15,7 @@
 #include "core/graph/book.h"
 #include "core/graph/id_index.h"
 #include "core/graph/part.h"
+#include "core/graph/replicas.h"
 #include "core/graph/times.h"
 #include "core/numbers/time_key.h"
 #include "core/system/parallel.h"
@@ -344,6 +345,10 @@ static gw_status check_array(struct part_check *check, unsigned threads)
 		return gw_parallel_for(threads, array->rows * array->row_bytes, 16ull * GRAIN, bool_body, check);
 	if (gw_name_ends_in(array->meta->key, ".offsets"))
 		return part_check_strings(check, threads);
+	if (gw_replica_key(check->meta, array->meta->key))
+		return gw_name_ends_in(array->meta->key, GW_REPLICA_TAIL)
+			       ? GW_OK
+			       : gw_replicas_check(check->part, array, threads);
 	if (array->meta->dtype == GW_INT64 && gw_meta_unit(check->meta, array->meta->key) != GW_UNIT_NONE)
 		return gw_parallel_for(threads, gw_array_meta_bytes(array->meta) / sizeof(int64_t), GRAIN, unit_body,
 				       check);

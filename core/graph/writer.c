@@ -470,6 +470,12 @@ gw_status gw_writer_set_original(struct gw_writer *writer, const char *key, gw_d
 	return gw_meta_set_original(writer->meta, key, original, columns);
 }
 
+gw_status gw_writer_set_replicas(struct gw_writer *writer, const char *key, const char *by, uint64_t of)
+{
+	gw_writer_set_minor(writer, GW_FORMAT_MINOR_REPLICAS);
+	return gw_meta_set_replicas(writer->meta, key, by, of);
+}
+
 gw_status gw_writer_store(struct gw_writer *writer, const char *key, gw_dtype original, uint64_t numbers,
 			  gw_dtype dtype)
 {

@@ -76,6 +76,10 @@ gw_status gw_writer_strings(struct gw_writer *writer, uint32_t part, const char 
  * GW_NOT_FOUND: the graph has no such array; GW_DIGEST or GW_FORMAT: the file is damaged. */
 gw_status gw_writer_take(struct gw_writer *writer, uint32_t part, const char *key, const struct gw_graph_meta *from);
 
+/* Takes an array of another graph on disk as gw_writer_take does, but leaves its bytes unread where a link is possible:
+ * digests keep on revealing what is damaged. Nothing may be linked across file systems: then the bytes are copied. */
+gw_status gw_writer_link(struct gw_writer *writer, uint32_t part, const char *key, const struct gw_graph_meta *from);
+
 /* Adds a text file, <graph_name><end>, which appears with the graph. The commit puts the graph's id in place of the
  * first sixteen zeros. Copies both. GW_LIMIT, GW_NO_MEMORY. */
 gw_status gw_writer_text(struct gw_writer *writer, const char *end, const char *text);
@@ -97,6 +101,9 @@ gw_status gw_writer_set_unit(struct gw_writer *writer, const char *key, enum gw_
 /* Records what the rows of a narrow array were, in all parts, and raises the minor version. columns: of an int8_row,
  * else 0. GW_NO_MEMORY. */
 gw_status gw_writer_set_original(struct gw_writer *writer, const char *key, gw_dtype original, uint64_t columns);
+
+/* Records that a feature has replicas, and raises the minor version. GW_NO_MEMORY. */
+gw_status gw_writer_set_replicas(struct gw_writer *writer, const char *key, const char *by, uint64_t of);
 
 /* Stores the array of this key as `dtype`: callers write rows of `numbers` numbers of the original type, and the writer
  * converts them. Pieces of the array must be whole rows. Call it before the array begins in any part. The conversion

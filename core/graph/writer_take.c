@@ -106,6 +106,43 @@ static gw_status writer_take_file(struct gw_writer *writer, uint32_t part, const
 		       : gw_writer_array(writer, part, array->key, array->dtype, array->ndim, array->shape, file->data);
 }
 
+/* The digests of an array's file, if they have the digest that the JSON names; else NULL. */
+static uint64_t *take_digests(const char *path, const struct gw_array_meta *array, size_t *bytes)
+{
+	char *name = gw_writer_digests_name(gw_strdup(path));
+	*bytes = (size_t)gw_digest_count(gw_array_meta_bytes(array)) * sizeof(uint64_t);
+	uint64_t *digests = gw_malloc(*bytes + 1);
+	int fd = name ? open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	bool found = digests && fd >= 0 && read(fd, digests, *bytes + 1) == (ssize_t)*bytes &&
+		     gw_digest(digests, *bytes) == array->digest;
+	if (fd >= 0)
+		close(fd);
+	gw_free(name);
+	if (found)
+		return digests;
+	gw_free(digests);
+	return NULL;
+}
+
+gw_status gw_writer_link(struct gw_writer *writer, uint32_t part, const char *key, const struct gw_graph_meta *from)
+{
+	const struct gw_array_meta *array = gw_meta_array(from, part, key);
+	struct gw_npy_file file = {0};
+	size_t bytes = 0;
+	bool linked = false;
+	if (!array)
+		return gw_writer_take(writer, part, key, from);
+	char *path = gw_format("%s/%s", from->folder, array->file);
+	gw_status status = path ? gw_npy_open(path, &file) : GW_NO_MEMORY;
+	uint64_t *digests = status == GW_OK ? take_digests(path, array, &bytes) : NULL;
+	if (digests && is_as_written(&file, array))
+		status = take_links(writer, part, array, path, digests, bytes, &linked);
+	gw_free(digests);
+	gw_npy_close(&file);
+	gw_free(path);
+	return status == GW_OK && !linked ? gw_writer_take(writer, part, key, from) : gw_writer_mark(writer, status);
+}
+
 gw_status gw_writer_take(struct gw_writer *writer, uint32_t part, const char *key, const struct gw_graph_meta *from)
 {
 	const struct gw_array_meta *array = gw_meta_array(from, part, key);

@@ -108,7 +108,7 @@ gw_status gw_hash_map_reserve(struct gw_hash_map *map, uint64_t more)
 	for (uint64_t i = 0; i <= map->mask; i++) {
 		bool is_new;
 		if (map->slots[i].key != GW_HASH_EMPTY)
-			gw_hash_map_put(&grown, map->slots[i].key, map->slots[i].number, &is_new);
+			*gw_hash_map_at(&grown, map->slots[i].key, 0, &is_new) = map->slots[i];
 	}
 	gw_hash_map_destroy(map);
 	*map = grown;

@@ -29,6 +29,7 @@ void gw_dense_map_clear(struct gw_dense_map *map); /* O(1), but O(ids) once ever
 struct gw_hash_slot {
 	uint64_t key;
 	uint32_t number;
+	uint32_t mark; /* the caller's; 0 in a new slot */
 };
 
 struct gw_hash_map {
@@ -64,8 +65,8 @@ static inline void gw_hash_map_prefetch(const struct gw_hash_map *map, uint64_t 
 	__builtin_prefetch(&map->slots[gw_hash_slot_of(map, id)], 1);
 }
 
-/* As gw_dense_map_put. The caller has reserved room. */
-static inline uint32_t gw_hash_map_put(struct gw_hash_map *map, uint64_t id, uint32_t number, bool *is_new)
+/* The slot of an id; a new one has this number. The caller has reserved room. */
+static inline struct gw_hash_slot *gw_hash_map_at(struct gw_hash_map *map, uint64_t id, uint32_t number, bool *is_new)
 {
 	uint64_t at = gw_hash_slot_of(map, id);
 	while (map->slots[at].key != id) {
@@ -73,12 +74,18 @@ static inline uint32_t gw_hash_map_put(struct gw_hash_map *map, uint64_t id, uin
 			map->slots[at] = (struct gw_hash_slot){.key = id, .number = number};
 			map->used++;
 			*is_new = true;
-			return number;
+			return &map->slots[at];
 		}
 		at = (at + 1) & map->mask;
 	}
 	*is_new = false;
-	return map->slots[at].number;
+	return &map->slots[at];
+}
+
+/* As gw_dense_map_put. The caller has reserved room. */
+static inline uint32_t gw_hash_map_put(struct gw_hash_map *map, uint64_t id, uint32_t number, bool *is_new)
+{
+	return gw_hash_map_at(map, id, number, is_new)->number;
 }
 
 #endif

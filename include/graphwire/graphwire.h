@@ -455,11 +455,18 @@ struct gw_loader_options {
 	 * spec.edges. */
 	const struct gw_seeds *lists;
 	uint32_t list_count;
+	/* How many batches a row serves that was fetched from a server: its own and the next lookahead - 1. Those of
+	 * them that need the row copy it from memory of the loader, which has the fetched rows of up to depth +
+	 * lookahead - 1 batches. At most the depth; 0 or 1: each batch fetches all of its rows. No batch's bytes
+	 * differ. Rows that change are fetched for each batch; rows in memory that this process can address are copied
+	 * from there. */
+	uint32_t lookahead;
 };
 
 /* Starts sampling. The loader returns the batches in order: step 0, 1, ... of an epoch, then GW_END once, then the next
  * epoch. Errors:
- *   GW_RANGE    names a seed that is no node, a rank outside of the world, or a start outside of the epoch
+ *   GW_RANGE    names a seed that is no node, a rank outside of the world, a lookahead above the depth, or a start
+ *               outside of the epoch
  *   GW_INVALID  names the fault in the spec; or: too few seeds for one step of all ranks; or: the start is the state of
  *               a loader with another plan */
 GW_API gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_options *options,

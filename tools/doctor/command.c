@@ -13,6 +13,7 @@
 #include "core/errors/options.h"
 #include "core/memory/alloc.h"
 #include "tools/doctor/doctor.h"
+#include "tools/replicate/replicate.h"
 #include "tools/tools.h"
 #ifdef GRAPHWIRE_VERBS
 #include "transport/verbs/library.h"
@@ -80,6 +81,9 @@ struct doctor_command {
 	const char *key_file;
 	uint8_t key[KEY_BYTES_MAX];
 	bool json;
+	struct gw_replicate_plan plan; /* with --part-config: what each means saves, instead of a report of the host */
+	const char *part_config;
+	uint64_t steps;
 	struct gw_launched launched; /* if a launcher named the servers; else --server does */
 };
 
@@ -92,9 +96,19 @@ static gw_status doctor_take_server(void *input, char *text)
 	return gw_doctor_server_check(text);
 }
 
+static gw_status doctor_take_fanouts(void *input, char *text)
+{
+	return gw_replicate_fanouts_parse(text, &((struct doctor_command *)input)->plan);
+}
+
 static gw_status doctor_check_together(void *input)
 {
 	struct doctor_command *c = input;
+	if (!c->part_config != (c->plan.fanouts.hops == 0))
+		return gw_fail(GW_INVALID, "--part-config and --fanouts belong together: give both, or none");
+	if (c->part_config)
+		return c->peers.count == 0 ? GW_OK
+					   : gw_fail(GW_INVALID, "--part-config is about a graph: leave out --server");
 	if (c->peers.count == 0 && gw_is_launched()) {
 		gw_status status = gw_launched_read(&c->launched);
 		for (uint32_t i = 0; status == GW_OK && i < c->launched.server_count; i++)
@@ -128,6 +142,14 @@ static const struct gw_option table[] = {
 	 GW_OPTION_NUMBER(struct doctor_command, doctor.bytes, 1, 1ull << 50)},
 	{"spin", "US", "check whether threads can poll so long here (serve --spin, spin_us of clients)", 0,
 	 GW_OPTION_NUMBER(struct doctor_command, doctor.spin_us, 1, 1000000)},
+	{"part-config", "JSON|FOLDER",
+	 "print what replicas and narrow rows of this partitioned graph would save, instead of a report of the host", 0,
+	 GW_OPTION_TEXT(struct doctor_command, part_config, .letter = 'p')},
+	{"fanouts", "N,N,...", "the fanouts of the trainers of --part-config", 0, GW_OPTION_CALL(doctor_take_fanouts)},
+	{"batch-size", "N", "their seeds of a mini-batch (default 1000)", 0,
+	 GW_OPTION_NUMBER(struct doctor_command, plan.batch_size, 1, 1u << 24)},
+	{"steps", "N", "mini-batches of each part that are counted (default 64; 0: an epoch)", 0,
+	 GW_OPTION_NUMBER(struct doctor_command, steps, 0, UINT64_MAX)},
 	{"json", NULL, "one JSON object", 0, GW_OPTION_FLAG(struct doctor_command, json)},
 	{0},
 };
@@ -141,7 +163,8 @@ static const char doc[] =
 	"  graphwire doctor\n"
 	"  graphwire doctor --bytes 40Gi --json\n"
 	"  graphwire doctor --server 10.0.0.1:30050 --key-file job.key\n"
-	"  graphwire doctor --server 10.0.0.1:30050 --transport verbs --row 400"
+	"  graphwire doctor --server 10.0.0.1:30050 --transport verbs --row 400\n"
+	"  graphwire doctor --part-config parts/ --fanouts 15,10,5 --batch-size 1024"
 	"\v\"ok\": no fault. \"note\": worth knowing, or could not be checked. \"warning\": it costs speed. "
 	"\"problem\": it stops the work that was asked for. With --json: {\"status\", \"findings\": [{\"section\", "
 	"\"name\", \"status\", \"value\", \"costs\", \"fix\", \"figures\"}]}.\n\n"
@@ -165,6 +188,8 @@ static void look_at_devices(struct doctor_command *c)
 static gw_status doctor_run(struct doctor_command *c)
 {
 	gw_status status = GW_OK;
+	if (c->part_config)
+		return gw_replicate_curve(&c->plan, c->part_config, c->steps, c->json);
 	if (c->key_file) {
 		status = gw_key_read(c->key_file, c->key, &c->peers.key_bytes);
 		c->peers.key = c->key;
@@ -203,6 +228,9 @@ int gw_tool_doctor(int argc, char **argv)
 		c->peers.row_bytes = 512;
 		c->peers.timeout_ms = 5000;
 		c->peers.measure_ms = 800;
+		c->plan.batch_size = 1000;
+		c->plan.seed = 1;
+		c->steps = 64;
 		gw_options_parse(&options, argc, argv, c);
 	}
 	gw_status status = c ? doctor_run(c) : GW_NO_MEMORY;
