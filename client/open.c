@@ -119,6 +119,11 @@ static gw_status open_take_options(struct gw_client *client, const struct gw_cli
 	client->dense_bytes_max = options->dense_bytes_max ? options->dense_bytes_max : 256ull << 20;
 	client->tcp_driver = options->tcp_driver;
 	client->insecure = options->insecure;
+	client->memory = options->memory;
+	if (!client->memory.acquire != !client->memory.release)
+		return gw_fail(GW_INVALID, "memory has %s without %s: give both, or none",
+			       client->memory.acquire ? "acquire" : "release",
+			       client->memory.acquire ? "release" : "acquire");
 	if (options->spin_us > SPIN_US_MAX)
 		return gw_fail(GW_RANGE, "spin_us = %u: at most %u", options->spin_us, SPIN_US_MAX);
 	client->spin_ns = options->spin_us * 1000ull;

@@ -75,23 +75,42 @@ static void share_release(struct share **place)
 	}
 }
 
-static void end_client(void *client)
+/* What the shares of a client hold. */
+struct opened {
+	struct gw_client *client;
+	struct landing *landing;
+};
+
+static void end_client(void *what)
 {
-	gw_client_close(client);
+	struct opened *opened = what;
+	gw_client_close(opened->client);
+	if (opened->landing)
+		landing_client_ended(opened->landing);
+	free(opened);
 	atomic_fetch_sub(&live_clients, 1);
 }
 
-gw_status client_open(const struct gw_client_options *options, struct held_client *out)
+gw_status client_open(const struct gw_client_options *options, const struct held_landing *landing,
+		      struct held_client *out)
 {
-	struct share *share = share_new(end_client, NULL);
-	if (!share)
+	struct opened *opened = calloc(1, sizeof(*opened));
+	struct share *share = opened ? share_new(end_client, opened) : NULL;
+	if (!share) {
+		free(opened);
 		return GW_NO_MEMORY;
-	gw_status status = gw_client_open(options, &out->client);
+	}
+	struct gw_client_options given = *options;
+	if (landing) {
+		opened->landing = landing->landing;
+		given.memory = landing_lend(opened->landing);
+	}
+	gw_status status = gw_client_open(&given, &out->client);
 	atomic_fetch_add(&live_clients, 1);
-	share->what = out->client;
+	opened->client = out->client;
 	out->share = share;
 	if (status != GW_OK)
-		client_end(out); /* end_client ignores a NULL client */
+		client_end(out); /* gw_client_close ignores a NULL client */
 	return status;
 }
 

@@ -14,6 +14,7 @@
 #ifndef PYTHON_OWNED_H
 #define PYTHON_OWNED_H
 
+#include "python/landing.h"
 #include "python/numbering.h"
 
 #include "python/log_queue.h"
@@ -45,7 +46,9 @@ struct held_client {
 	struct share *share;
 };
 
-gw_status client_open(const struct gw_client_options *options, struct held_client *out);
+/* landing: where rows of mini-batches land; NULL: in the library's memory. */
+gw_status client_open(const struct gw_client_options *options, const struct held_landing *landing,
+		      struct held_client *out);
 void client_end(struct held_client *held);
 
 /* A mini-batch, or the sampling that will write it: `ticket` is NULL, or the operation of gw_sample_start into

@@ -13,7 +13,7 @@ static void batch_destroy(struct gw_batch *batch)
 {
 	for (uint32_t i = 0; i < batch->fetch_capacity; i++) {
 		gw_gather_op_free(&batch->work[i].op);
-		gw_recv_buffer_free(&batch->work[i].rows);
+		gw_landed_free(&batch->work[i].rows, batch->engine->client);
 	}
 	gw_free(batch->work);
 	gw_all_edges_free(&batch->all_edges);
@@ -121,6 +121,8 @@ void gw_batch_release(struct gw_batch *batch)
 	struct gw_client *client = batch->engine->client;
 	if (batch->trace.id)
 		gw_batch_trace_end(&batch->trace, &batch->ticket.job, false);
+	for (uint32_t i = 0; client->memory.release && i < batch->fetch_capacity; i++)
+		gw_landed_return(&batch->work[i].rows, client);
 	pthread_mutex_lock(&client->batches_lock);
 	batch->next_unused = client->unused[batch->engine->number];
 	client->unused[batch->engine->number] = batch;

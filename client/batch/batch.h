@@ -17,12 +17,12 @@
 #include "client/engine/fan_in.h"
 #include "client/engine/ticket.h"
 #include "client/rows/gather.h"
-#include "client/state/recv_buffer.h"
+#include "client/rows/landed.h"
 #include "sampler/blocks/blocks.h"
 
 struct gw_batch_fetch {
 	struct gw_gather_op op;
-	struct gw_recv_buffer rows;
+	struct gw_landed rows;
 	uint64_t row_bytes; /* as they are returned */
 };
 

@@ -124,14 +124,14 @@ static gw_status start_fetch(struct gw_batch *batch, uint32_t number)
 	const bool converts = to.conversion.to_bytes > 0;
 	work->row_bytes = converts ? to.conversion.to_bytes : rows->row_bytes;
 	if (status == GW_OK)
-		status = gw_recv_buffer_reserve(&work->rows, &batch->engine->slab,
-						converts ? gw_conversion_room(&to.conversion, n) : n * rows->row_bytes);
+		status = gw_landed_reserve(&work->rows, batch->engine,
+					   converts ? gw_conversion_room(&to.conversion, n) : n * rows->row_bytes);
 	if (status != GW_OK)
 		return status;
-	to.buffer = work->rows.buffer;
-	to.out = work->rows.data;
-	to.rows = work->rows.data + (converts ? gw_conversion_start(&to.conversion, n) : 0);
-	batch->view_rows[number] = work->rows.data;
+	to.buffer = gw_landed_buffer(&work->rows);
+	to.out = gw_landed_data(&work->rows);
+	to.rows = to.out + (converts ? gw_conversion_start(&to.conversion, n) : 0);
+	batch->view_rows[number] = to.out;
 	batch->view_row_counts[number] = n;
 	struct gw_row_window *window = batch->windows ? batch->windows[number] : NULL;
 	if (n == 0 && window)

@@ -164,6 +164,7 @@ struct gw_client {
 	const char *tcp_driver;            /* valid until the engines have opened */
 	const struct gw_scheme *transport; /* the requested transport; NULL: the best that each server offers */
 	bool insecure;
+	struct gw_landing_memory memory; /* both functions, or none */
 	uint64_t spin_ns;
 	uint32_t queue_pairs;
 	uint64_t dense_bytes_max;

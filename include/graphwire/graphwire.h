@@ -59,6 +59,33 @@ struct gw_ticket; /* an operation in progress */
 
 /* --- Opening. --- */
 
+/* Memory of the caller, into which the rows of mini-batches land: pinned memory for a GPU, for example, from which a
+ * trainer copies them once.
+ *
+ *   acquire ─▶ the rows of one fetch of one mini-batch land ─▶ gw_minibatch.rows ─▶ gw_minibatch_release ─▶ release
+ *
+ * The client acquires memory for each fetch of each mini-batch that has rows, and releases it once: when the mini-batch
+ * is released, or has failed; at the latest, in gw_loader_close or gw_client_close. In between the memory must stay
+ * mapped at its address; after release the client does not touch it. Rows begin where the memory begins. Between the
+ * two calls only transports write the memory, and the conversion and the copies of repeated ids read it; lists and
+ * everything else stay in memory of the library. The bytes of a mini-batch do not depend on where it lands.
+ *
+ * Threads: acquire is called in the thread that samples, which is one of the client's threads or one that waits in a
+ * call; release in the same threads, and in those that release mini-batches or close loaders. Both may be called by
+ * several threads at once, hold none of the client's locks, and must not call functions with this client. Sampling
+ * waits while acquire runs. A child process calls neither for an inherited client.
+ *
+ * Over RDMA a read registers memory that it does not know, for one fetch: about as long as a copy takes. Pieces of a
+ * buffer of gw_buffer_alloc are registered already. */
+struct gw_landing_memory {
+	/* Returns at least this many bytes (more than 0), aligned as malloc aligns them, whose contents do not matter;
+	 * or NULL: these rows land in the client's own memory, as without this function. */
+	void *(*acquire)(void *context, uint64_t bytes);
+	/* Takes back what acquire returned for this many bytes. */
+	void (*release)(void *context, void *memory, uint64_t bytes);
+	void *context; /* passed to both; stays valid until gw_client_close has returned */
+};
+
 /* How to reach the graph. Zero-initialize, then set the fields that differ from the default. Only gw_client_open reads
  * the structure and its strings. If neither part_config nor servers is set, the client opens the graph of the
  * environment: GRAPHWIRE_IP_CONFIG, GRAPHWIRE_PART_CONFIG, GRAPHWIRE_KEY_FILE, GRAPHWIRE_TRANSPORT and
@@ -99,6 +126,7 @@ struct gw_client_options {
 	 * GRAPHWIRE_JOB of the environment, which a launcher sets for all trainers of a job. Without that variable the
 	 * client has a job of its own. */
 	const char *job;
+	struct gw_landing_memory memory; /* without functions, rows land in the client's own memory; GW_INVALID: one function */
 };
 
 /* Connects to every server (or loads every part) and checks that together they are one graph. Blocks until all servers

@@ -131,6 +131,12 @@ def public_dtype(code: int, torch: Any) -> Any:
     return torch.int64 if name == "GW_UINT64" else torch.from_numpy(np.empty(0, _STORED[name])).dtype
 
 
+def tensor_dtype(code: int, torch: Any) -> Any:
+    """The torch dtype of tensors over rows that are fetched as a gw_dtype; None: the rows are converted to the caller's
+    type, or become NumPy arrays."""
+    return None if torch is None or dtype_name(code) in _SIGNED else public_dtype(code, torch)
+
+
 def public_shape(tensor: Any) -> tuple[int, ...]:
     """The shape that callers see: rows of int8_row without their scale, offset and padding."""
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
@@ -278,12 +284,15 @@ def ids_pointer(ids: np.ndarray) -> Any:
 class Lease:
     """Owns one mini-batch. A call writes the mini-batch into `cell`. When the last array over its memory is freed, the
     lease ends and the library takes the mini-batch back. An operation under way whose ticket is in `ticket` is then
-    cancelled."""
+    cancelled. landing: the client's, or None."""
 
-    __slots__ = ("__weakref__", "_held")
+    __slots__ = ("__weakref__", "_held", "landing")
 
     def __init__(self, client: Any):
         self._held = client.lend("struct held_minibatch *", lib.minibatch_end)
+        self.landing = client.landing
+        if self.landing is not None:
+            self.landing.tend()
 
     @property
     def cell(self) -> Any:

@@ -18,6 +18,7 @@ from graphwire._base import arrays as _arrays
 from graphwire._base import checks
 from graphwire._base.escape import unescaped, unescaped_type
 from graphwire._base.keywords import keywords
+from graphwire._base.landing import Landing
 from graphwire._base.log import follow_level
 from graphwire._base.native import (
     ClosedError,
@@ -39,13 +40,16 @@ Etype = Any  # "src:rel:dst", a unique "rel", or ("src", "rel", "dst")
 
 class _Client(OfProcess):
     """Owns a gw_client. The client closes when this object, its last loader and its last mini-batch are freed. Each of
-    them has a share of the client, because Python frees the objects of a cycle in any order."""
+    them has a share of the client, because Python frees the objects of a cycle in any order.
 
-    def __init__(self, options: Mapping[str, Any]):
+    landing: where rows of mini-batches land; None: they become NumPy arrays, and land in the library's memory."""
+
+    def __init__(self, options: Mapping[str, Any], of_tensors: bool):
         self.pid = os.getpid()
         self._held = held = owned("struct held_client *", lib.client_end)
+        self.landing = landing = Landing() if of_tensors else None
         follow_level()
-        in_thread(lambda: _open(options, held))
+        in_thread(lambda: _open(options, landing, held))
 
     @property
     def pointer(self) -> Any:
@@ -58,7 +62,7 @@ class _Client(OfProcess):
         return held
 
 
-def _open(options: Mapping[str, Any], out: Any) -> None:
+def _open(options: Mapping[str, Any], landing: Landing | None, out: Any) -> None:
     """Calls gw_client_open, which writes into a held_client. The strings are freed after the call."""
     given = ffi.new("struct gw_client_options *")
     kept: list[Any] = []
@@ -72,7 +76,7 @@ def _open(options: Mapping[str, Any], out: Any) -> None:
             setattr(given, name, kept[-1])
         elif value is not None:
             setattr(given, name, value)
-    check(lib.client_open(given, out))
+    check(lib.client_open(given, ffi.NULL if landing is None else landing.held, out))
 
 
 @keywords
@@ -89,7 +93,7 @@ class OpenedGraph:
         self._times_told: set[Any] = set()  # the times that it has warned about
         self._torch = None if numpy else _arrays.torch_module()
         self._opening: dict[int, threading.Lock] = {}
-        self._client: _Client | None = _Client(self._options)
+        self._client: _Client | None = _Client(self._options, self._torch is not None)
         graph = lib.gw_client_graph(self._client.pointer)
         self.name = text(graph.name)
         self.graph_id = int(graph.graph_id)
@@ -114,7 +118,7 @@ class OpenedGraph:
             # One lock for each process, because a fork may copy a lock that another thread of the parent has locked.
             with self._opening.setdefault(os.getpid(), threading.Lock()):
                 if self._client is not None and self._client.pid != os.getpid():
-                    self._client = _Client(self._options)
+                    self._client = _Client(self._options, self._torch is not None)
             return self._opened()
         return self._client
 

@@ -145,6 +145,8 @@ class MovedBatches(Batches):
         super().__init__(loader, device)
         self._ahead: Any = Workers(1)  # nothing else refers to it: the thread ends with the loop
         self._side: Any = None  # the CUDA stream of the copies
+        if loader._client.landing is not None:
+            loader._client.landing.ask()
         self._coming: Call | None = None
         self._state: dict[str, int] = {}  # after the batch that the caller gets now
 

@@ -7,6 +7,7 @@ Errors: Spec raises TypeError, ValueError (InvalidError) and NotFoundError for a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Union
 
@@ -28,6 +29,7 @@ from graphwire._train.seeds import EdgeSeeds, NodeSeeds
 _EDGES = Records("struct gw_block_edges", "etype", "dst_count", "edge_count", "indptr", "indices", "edge_ids",
                  "dst_first")
 _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
+_ALL = 1 << 62  # rows of any length are copied
 View = Callable[[int, Any, Any], np.ndarray]
 _FRONTIERS = {"all": "GW_FRONTIER_ALL", "new": "GW_FRONTIER_NEW"}
 Names = Union[str, Sequence[str], Mapping[Any, Union[str, Sequence[str]]], None]
@@ -142,15 +144,21 @@ class Form:
         self._places = [(kind, name, at) for _, kind, name, at in fetches]
         self._codes = codes
         self._rows = [_arrays.fetched_rows(tensor, code, 0) for (tensor, *_), code in zip(fetches, codes)]
+        self._tensors = [_arrays.tensor_dtype(code, graph._torch) for code in codes]
 
-    def stored(self, minibatch: Any, place: int, view: View) -> np.ndarray:
-        """The rows of a fetch as they come, a view of the memory of a gw_minibatch. view: of its lease (windows)."""
-        (shape, dtype), address = self._rows[place], int(ffi.cast("uintptr_t", minibatch.rows[place]))
-        return view(address, (minibatch.row_counts[place], *shape[1:]), dtype)
-
-    def public(self, rows: np.ndarray, place: int) -> Array:
-        """Rows of a fetch in the caller's type."""
-        return _arrays.public_rows(rows, self._codes[place], self._torch)
+    def rows(self, lease: Lease, place: int, view: View, copied: int = 0) -> Array:
+        """The rows of a fetch in the caller's type: a view of the memory in which they landed, or a copy if a row has
+        at most `copied` bytes. view: of the lease (windows)."""
+        mini, (form, dtype) = lease.minibatch, self._rows[place]
+        address, shape = int(ffi.cast("uintptr_t", mini.rows[place])), (int(mini.row_counts[place]), *form[1:])
+        width = dtype.itemsize * math.prod(form[1:])
+        copies = width <= copied
+        if lease.landing is not None and not copies and self._tensors[place] is not None:
+            landed = lease.landing.rows(address, width * shape[0], shape, self._tensors[place])
+            if landed is not None:
+                return landed
+        stored = view(address, shape, dtype)
+        return _arrays.public_rows(stored.copy() if copies else stored, self._codes[place], self._torch)
 
     def nodes(self, lease: Lease) -> dict[str, Array]:
         """{node type: ids}, copies."""
@@ -172,10 +180,10 @@ class Form:
     def features(self, lease: Lease) -> dict[str, dict[str, Array]]:
         """{node type: {feature: rows}}, views."""
         found: dict[str, dict[str, Array]] = {ntype: {} for ntype in self.ntypes}
-        mini, view = lease.minibatch, windows(lease)
+        view = windows(lease)
         for place, (kind, name, at) in enumerate(self._places):
             if at == lib.GW_AT_INPUTS:
-                found[kind][name] = self.public(self.stored(mini, place, view), place)
+                found[kind][name] = self.rows(lease, place, view)
         return found
 
     def edge_rows(self, lease: Lease, copy: bool = False) -> dict[str, dict[str, Array]]:
@@ -189,8 +197,7 @@ class Form:
             there = {self.etypes[block.edges[i].etype] for block in blocks for i in range(block.edges_count)}
             for place, kind, name in asked:
                 if kind in there:
-                    rows = self.stored(mini, place, view)
-                    found.setdefault(kind, {})[name] = self.public(rows.copy() if copy else rows, place)
+                    found.setdefault(kind, {})[name] = self.rows(lease, place, view, _ALL if copy else 0)
         return found
 
     @traced("to tensors: blocks")
@@ -293,7 +300,7 @@ def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
     for place, (_, kind, name, at) in enumerate(spec.fetches):
         if at == lib.GW_AT_SEEDS:
             labels = batch.labels[kind] if spec.several else batch.labels
-            labels[name] = spec.form.public(spec.form.stored(mini, place, windows(lease)).copy(), place)
+            labels[name] = spec.form.rows(lease, place, windows(lease), _ALL)
     if is_compiling():
         batch._make()
     return batch

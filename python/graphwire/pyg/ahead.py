@@ -251,6 +251,8 @@ class SamplesAhead(DataLoader):
         if not _are_ids(index):
             index = torch.from_numpy(ids_array(index, self._places, "index")).view(-1)
         asked = self._asked(index, generator)
+        if client.landing is not None and self._pins():
+            client.landing.ask()
         lists, lease = ffi.new("struct gw_seeds[]", len(asked.seeds)), Lease(client)
         for one, (ntype, ids) in zip(lists, asked.seeds.items()):
             one.type, one.ids, one.count = self._numbers[ntype], pointer(ids), ids.numel()

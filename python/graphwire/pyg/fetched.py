@@ -42,10 +42,7 @@ class Fetched:
         first."""
         place = self.spec.places[at, kind, name]
         if place not in self._rows:
-            stored = self.spec.form.stored(self.lease.minibatch, place, self._view)
-            if at == NODES and stored.nbytes <= COPIED_MAX * len(stored):
-                stored = stored.copy()
-            self._rows[place] = self.spec.form.public(stored, place)
+            self._rows[place] = self.spec.form.rows(self.lease, place, self._view, COPIED_MAX if at == NODES else 0)
         return self._rows[place]
 
     def replace(self, copy: Callable[[torch.Tensor], torch.Tensor]) -> None:
