@@ -22,7 +22,7 @@
 
 struct client_values {
 	const char *version, *id, *graph, *rank;
-	uint64_t copied_bytes, open;
+	uint64_t copied_bytes, held_hops, open;
 	struct gw_latency batch_waits;
 };
 
@@ -40,6 +40,8 @@ static const struct gw_figure client_figures[] = {
 	 AT(batch_waits), NULL, 0, 0, "graphwire_client_batch_wait_seconds", NULL},
 	{"copied_bytes", "bytes of rows that were copied from parts in the trainer's memory, mapped or its own",
 	 GW_FIGURE_BYTES, GW_FIGURE_COUNTER, AT(copied_bytes), NULL, 0, 0, "graphwire_client_copied_bytes", NULL},
+	{"held_hops", "hops that drew from lists of other parts in memory of the trainer's host", GW_FIGURE_COUNT,
+	 GW_FIGURE_COUNTER, AT(held_hops), NULL, 0, 0, "graphwire_client_held_hops", NULL},
 	{0},
 };
 #undef AT
@@ -124,6 +126,7 @@ static void expose_clients(struct gw_exposition *out)
 						       .rank = rank ? rank : ""};
 		gw_client_sum(client, &stats[count], &values[count].batch_waits);
 		values[count].copied_bytes = stats[count].copied_bytes;
+		values[count].held_hops = stats[count].held_hops;
 		snprintf(labels[count], sizeof(labels[count]), "client=\"%" PRIu64 "\"", process.numbers[i]);
 		at[count] = labels[count];
 		count++;

@@ -54,8 +54,10 @@ void gw_client_sum(const struct gw_client *client, struct gw_client_stats *out, 
 	for (uint32_t i = 0; i < GW_LATENCY_BUCKETS; i++)
 		out->batches += batch_waits->buckets[i];
 	out->batch_wait_s = (double)batch_waits->ns / 1e9;
-	for (uint32_t e = 0; e <= client->engine_count; e++)
+	for (uint32_t e = 0; e <= client->engine_count; e++) {
 		out->copied_bytes += stats_load(&client->engines[e].copied_bytes);
+		out->held_hops += stats_load(&client->engines[e].held_hops);
+	}
 }
 
 uint32_t gw_client_get_stats(const struct gw_client *client, struct gw_client_stats *out, struct gw_link_stats *links,

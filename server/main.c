@@ -117,6 +117,7 @@ static const char *const pins[] = {"node", "core", "off", NULL}; /* enum gw_serv
 static const char *const huge[] = {"try", "require", "off", NULL};
 static const char *const log_formats[] = {"text", "json", NULL};        /* enum gw_log_format */
 static const char *const prefetches[] = {"auto", "first", "all", NULL}; /* enum gw_prefetch */
+static const char *const list_choices[] = {"own", "all", NULL};         /* enum gw_server_lists */
 static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
 
 #define A struct server_arguments
@@ -168,6 +169,10 @@ static const struct gw_option table[] = {
 	 "serve the feature NAME, or TYPE/NAME, as rows that clients can write; the files stay as they are; "
 	 "may be given several times, and the same for all servers",
 	 0, GW_OPTION_CALL(take_mutable)},
+	{"lists", "own|all",
+	 "the neighbour lists in memory: of the part (own), or of all parts, whose files must be on this host: clients on "
+	 "this host then sample without requests to other servers (own)",
+	 0, GW_OPTION_CHOICE(A, server.lists, list_choices)},
 	{"metrics", "[ADDR:]PORT",
 	 "answer scrapers there, over HTTP and without a key: /metrics (Prometheus, OpenMetrics), /healthz, /readyz "
 	 "(none; without ADDR on the loopback address)",

@@ -122,6 +122,7 @@ struct gw_engine {
 	struct gw_link *links;             /* [server_count] */
 	struct gw_link **part_links;       /* [num_parts]; only gw_engine_link reads it */
 	const struct gw_adjacency **lists; /* [num_parts]: the in-lists, from gw_local_lists_of_all */
+	struct gw_link *lists_link;        /* mapped, with lists of other parts; or NULL */
 	struct gw_slab slab;               /* memory for replies */
 	struct gw_hop *spare_hop;          /* left by the last list of in-edges, for the next one; or NULL */
 	struct gw_vec buffers;             /* struct gw_buffer *: from gw_buffer_alloc, by address */
@@ -141,6 +142,7 @@ struct gw_engine {
 	_Atomic uint32_t wakeups;      /* futex of the engine's thread: see engine.c */
 	atomic_bool sleeps;            /* the thread sleeps, or is about to check `wakeups` and then sleep */
 	_Atomic uint64_t copied_bytes; /* of rows, from memory that this process can address */
+	_Atomic uint64_t held_hops;    /* that drew from lists of other parts: client/batch/local_lists.h */
 	_Atomic uint32_t open_links;
 	struct gw_job *connecting; /* lets the links connect: see gw_engine_for_call */
 	bool has_thread;

@@ -17,6 +17,9 @@ struct gw_client_stats {
 	uint64_t batches;      /* mini-batches that gw_loader_next returned */
 	double batch_wait_s;   /* seconds that callers of gw_loader_next waited for them */
 	uint64_t copied_bytes; /* bytes of rows that this process copied from parts in its memory: mapped or its own */
+	/* hops that drew from lists of other parts in memory of this host (graphwire serve --lists all), and asked no
+	 * other server */
+	uint64_t held_hops;
 };
 
 /* The operations with the server of one part, over one transport. */

@@ -28,7 +28,7 @@ static int begin(void **state)
 	if (gw_meta_read(real.fixture.folder, &real.meta) != GW_OK ||
 	    gw_part_open(real.meta, 1, NULL, &real.part) != GW_OK)
 		return -1;
-	return gw_catalog_print(real.part, 3, GW_CATALOG_WITH_BOOK, &real.text) == GW_OK ? 0 : -1;
+	return gw_catalog_print(real.part, 3, GW_CATALOG_WITH_BOOK, false, &real.text) == GW_OK ? 0 : -1;
 }
 
 static int end(void **state)
@@ -235,7 +235,7 @@ static char *text_of_part(uint32_t number, enum gw_catalog_form form)
 	struct gw_part *part;
 	char *text;
 	assert_int_equal(gw_part_open(real.meta, number, NULL, &part), GW_OK);
-	assert_int_equal(gw_catalog_print(part, 0, form, &text), GW_OK);
+	assert_int_equal(gw_catalog_print(part, 0, form, false, &text), GW_OK);
 	gw_part_close(part);
 	return text;
 }
@@ -347,7 +347,7 @@ static gw_status print_in_need(void *context)
 {
 	(void)context;
 	char *text;
-	gw_status status = gw_catalog_print(real.part, 0, GW_CATALOG_WITH_BOOK, &text);
+	gw_status status = gw_catalog_print(real.part, 0, GW_CATALOG_WITH_BOOK, false, &text);
 	assert_true((status == GW_OK) == (text != NULL));
 	gw_free(text);
 	return status;
