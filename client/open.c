@@ -102,12 +102,13 @@ static gw_status connect_all(struct gw_client *client)
 }
 
 /* The server whose lists of other parts are in mapped memory: every engine connects to it now, so that the first
- * batches need no other server. If that fails, the engine connects again when it needs the server. */
+ * batches need no other server. If that fails, the engine connects again when it needs the server. The engine of short
+ * calls connects to all servers before it is used. */
 static void connect_to_lists(struct gw_client *client)
 {
 	const struct gw_link *first = client->engines[0].lists_link;
 	uint64_t deadline = gw_deadline_ns(client->timeout_ms);
-	for (uint32_t i = 1; first && i <= client->engine_count; i++) {
+	for (uint32_t i = 1; first && i < client->engine_count; i++) {
 		struct gw_engine *engine = &client->engines[i];
 		struct gw_link *link = &engine->links[first - client->engines[0].links];
 		gw_link_open(link);
