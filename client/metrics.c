@@ -22,7 +22,7 @@
 
 struct client_values {
 	const char *version, *id, *graph, *rank;
-	uint64_t copied_bytes, replica_rows, replica_bytes, open;
+	uint64_t copied_bytes, replica_rows, replica_bytes, held_hops, open;
 	struct gw_latency batch_waits;
 };
 
@@ -44,6 +44,8 @@ static const struct gw_figure client_figures[] = {
 	 GW_FIGURE_COUNTER, AT(replica_rows), NULL, 0, 0, "graphwire_client_replica_rows", NULL},
 	{"replica_bytes", "bytes of these rows, which no server had to send", GW_FIGURE_BYTES, GW_FIGURE_COUNTER,
 	 AT(replica_bytes), NULL, 0, 0, "graphwire_client_replica_bytes", NULL},
+	{"held_hops", "hops that drew from lists of other parts in memory of the trainer's host", GW_FIGURE_COUNT,
+	 GW_FIGURE_COUNTER, AT(held_hops), NULL, 0, 0, "graphwire_client_held_hops", NULL},
 	{0},
 };
 #undef AT
@@ -130,6 +132,7 @@ static void expose_clients(struct gw_exposition *out)
 		values[count].copied_bytes = stats[count].copied_bytes;
 		values[count].replica_rows = stats[count].replica_rows;
 		values[count].replica_bytes = stats[count].replica_bytes;
+		values[count].held_hops = stats[count].held_hops;
 		snprintf(labels[count], sizeof(labels[count]), "client=\"%" PRIu64 "\"", process.numbers[i]);
 		at[count] = labels[count];
 		count++;

@@ -101,6 +101,23 @@ static gw_status connect_all(struct gw_client *client)
 	}
 }
 
+/* The server whose lists of other parts are in mapped memory: every engine connects to it now, so that the first
+ * batches need no other server. If that fails, the engine connects again when it needs the server. The engine of short
+ * calls connects to all servers before it is used. */
+static void connect_to_lists(struct gw_client *client)
+{
+	const struct gw_link *first = client->engines[0].lists_link;
+	uint64_t deadline = gw_deadline_ns(client->timeout_ms);
+	for (uint32_t i = 1; first && i < client->engine_count; i++) {
+		struct gw_engine *engine = &client->engines[i];
+		struct gw_link *link = &engine->links[first - client->engines[0].links];
+		gw_link_open(link);
+		while (link->state != GW_LINK_OPEN && link->state != GW_LINK_WAITING && link->state != GW_LINK_DOWN &&
+		       gw_now_ns() < deadline)
+			gw_engine_run_once(engine, deadline);
+	}
+}
+
 /* Without a text: the first choice. */
 static gw_status open_choose(const char *what, const char *text, const char *const *choices, int *out)
 {
@@ -214,12 +231,12 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 		status = gw_row_lanes_create(client, &client->lanes);
 	if (status == GW_OK)
 		status = gw_tensor_leases_create(client, &client->leases);
-	for (uint32_t i = 0; i < client->engine_count && status == GW_OK; i++) {
+	for (uint32_t i = 0; i <= client->engine_count && status == GW_OK; i++)
 		gw_engine_map_parts(&client->engines[i]);
-		status = gw_engine_start_thread(&client->engines[i]);
-	}
 	if (status == GW_OK)
-		gw_engine_map_parts(&client->engines[client->engine_count]);
+		connect_to_lists(client);
+	for (uint32_t i = 0; i < client->engine_count && status == GW_OK; i++)
+		status = gw_engine_start_thread(&client->engines[i]);
 	/* Tensors of a standalone client belong only to this process and end with it. */
 	if (status == GW_OK && client->shares_job && !client->local_group)
 		status = gw_tensor_leases_begin(client, true, 0);

@@ -17,7 +17,7 @@ static atomic_uint instances; /* standalone clients in this process so far, for 
 static gw_status catalog_of(struct gw_remote *server)
 {
 	char *text;
-	gw_status status = gw_catalog_print(server->local, 0, GW_CATALOG_OWN, &text);
+	gw_status status = gw_catalog_print(server->local, 0, GW_CATALOG_OWN, false, &text);
 	if (status != GW_OK)
 		return status;
 	status = gw_catalog_parse(text, strlen(text), &server->catalog);

@@ -59,6 +59,7 @@ void gw_client_sum(const struct gw_client *client, struct gw_client_stats *out, 
 		out->ahead_bytes += stats_load(&client->engines[e].ahead_bytes);
 		out->replica_rows += stats_load(&client->engines[e].near_rows);
 		out->replica_bytes += stats_load(&client->engines[e].near_bytes);
+		out->held_hops += stats_load(&client->engines[e].held_hops);
 	}
 }
 

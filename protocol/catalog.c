@@ -1,7 +1,8 @@
 /* The catalog's JSON: {"part": 0, "graph_name": "mygraph", "graph_id": "<16 digits>", "book_digest": "<16 digits>",
  * "arrays": [[key, region, offset, dtype, [shape], "<digest>"], ...]}, and "book": "<the text of the graph's JSON,
  * without its parts>" if the client asks for it. Region -1: the array is served as rows that change, which are
- * tensors. */
+ * tensors. "holds_lists": true is a member if the server holds lists of other parts. Their places are a document of
+ * their own: {"lists": [{"part": 1, "arrays": [...]}, ...]}. */
 #include "protocol/catalog.h"
 
 #include <jansson.h>
@@ -33,11 +34,14 @@ static json_t *shape_of(const struct gw_array_meta *array)
 	return shape;
 }
 
-static json_t *catalog_places(const struct gw_part *part, uint32_t region)
+/* lists: only the arrays that the part has in memory. */
+static json_t *catalog_places(const struct gw_part *part, uint32_t region, bool lists)
 {
 	json_t *arrays = json_array();
 	const struct gw_array *array;
 	for (uint32_t i = 0; arrays && (array = gw_part_array_at(part, i)); i++) {
+		if (lists && array->apart)
+			continue;
 		json_int_t where = array->apart ? -1 : (json_int_t)region;
 		json_t *entry = json_pack("[s, I, I, s, o, o]", array->meta->key, where, (json_int_t)array->offset,
 					  gw_dtype_name(array->meta->dtype), shape_of(array->meta),
@@ -50,7 +54,18 @@ static json_t *catalog_places(const struct gw_part *part, uint32_t region)
 	return arrays;
 }
 
-gw_status gw_catalog_print(const struct gw_part *part, uint32_t region, enum gw_catalog_form form, char **text)
+/* Releases the document. */
+static gw_status catalog_text(json_t *root, char **text)
+{
+	char *printed = root ? json_dumps(root, JSON_COMPACT) : NULL;
+	*text = printed ? gw_strdup(printed) : NULL;
+	free(printed);
+	json_decref(root);
+	return *text ? GW_OK : gw_fail(GW_NO_MEMORY, "no memory for the catalog");
+}
+
+gw_status gw_catalog_print(const struct gw_part *part, uint32_t region, enum gw_catalog_form form, bool holds_lists,
+			   char **text)
 {
 	const struct gw_graph_meta *meta = gw_part_meta(part);
 	char *book = NULL;
@@ -62,20 +77,26 @@ gw_status gw_catalog_print(const struct gw_part *part, uint32_t region, enum gw_
 	if (status != GW_OK)
 		return status;
 
-	status = gw_fail(GW_NO_MEMORY, "no memory for the catalog");
-	json_t *root = json_pack("{s: I, s: s, s: o, s: o, s: o, s: s*}", "part", (json_int_t)gw_part_number(part),
-				 "graph_name", meta->graph_name, "graph_id", hex_of(meta->graph_id), "book_digest",
-				 hex_of(digest), "arrays", catalog_places(part, region), "book", book);
-	if (root) {
-		char *printed = json_dumps(root, JSON_COMPACT);
-		*text = printed ? gw_strdup(printed) : NULL;
-		free(printed);
-		json_decref(root);
-		if (*text)
-			status = GW_OK;
-	}
+	json_t *root = json_pack(
+		"{s: I, s: s, s: o, s: o, s: o, s: s*, s: o*}", "part", (json_int_t)gw_part_number(part), "graph_name",
+		meta->graph_name, "graph_id", hex_of(meta->graph_id), "book_digest", hex_of(digest), "arrays",
+		catalog_places(part, region, false), "book", book, "holds_lists", holds_lists ? json_true() : NULL);
 	gw_free(book);
-	return status;
+	return catalog_text(root, text);
+}
+
+gw_status gw_catalog_lists_print(struct gw_part *const *parts, uint32_t count, uint32_t region, char **text)
+{
+	json_t *lists = json_array();
+	for (uint32_t i = 0; lists && i < count; i++) {
+		json_t *one = json_pack("{s: I, s: o}", "part", (json_int_t)gw_part_number(parts[i]), "arrays",
+					catalog_places(parts[i], region, true));
+		if (!one || json_array_append_new(lists, one) != 0) {
+			json_decref(lists);
+			lists = NULL;
+		}
+	}
+	return catalog_text(json_pack("{s: o}", "lists", lists), text);
 }
 
 static gw_status catalog_shape(const json_t *shape, struct gw_array_meta *array)
@@ -178,6 +199,7 @@ static gw_status parse_root(json_t *root, struct gw_catalog *out)
 	if (status != GW_OK)
 		return gw_context(GW_PROTOCOL, "catalog");
 	out->part = (uint32_t)part;
+	out->holds_lists = json_is_true(json_object_get(root, "holds_lists"));
 	memcpy(out->graph_name, name, strlen(name) + 1);
 	status = parse_arrays(arrays, out);
 	return status == GW_OK ? parse_book(root, out) : status;
@@ -197,6 +219,56 @@ gw_status gw_catalog_parse(const void *text, size_t bytes, struct gw_catalog *ou
 	return status;
 }
 
+static gw_status parse_list(json_t *entry, struct gw_catalog *out)
+{
+	uint64_t part;
+	json_t *arrays;
+	gw_status status = gw_json_number(entry, "part", GW_PARTS_MAX - 1, &part);
+	if (status == GW_OK)
+		status = gw_json_get(entry, "arrays", JSON_ARRAY, &arrays);
+	if (status != GW_OK)
+		return gw_context(GW_PROTOCOL, "catalog of lists");
+	out->part = (uint32_t)part;
+	return parse_arrays(arrays, out);
+}
+
+static gw_status parse_lists(const json_t *root, uint32_t num_parts, uint32_t own, struct gw_catalog_lists *out)
+{
+	const json_t *lists = json_object_get(root, "lists");
+	size_t count = json_array_size(lists);
+	if (!json_is_array(lists) || count >= num_parts)
+		return gw_fail(GW_PROTOCOL, "catalog of lists: \"lists\" is no list of fewer than %u parts", num_parts);
+	out->parts = gw_calloc(count + 1, sizeof(*out->parts));
+	if (!out->parts)
+		return GW_NO_MEMORY;
+	for (uint32_t i = 0; i < count; i++) {
+		out->count = i + 1;
+		gw_status status = parse_list(json_array_get(lists, i), &out->parts[i]);
+		if (status != GW_OK)
+			return status;
+		uint32_t part = out->parts[i].part;
+		if (part >= num_parts || part == own || (i > 0 && part <= out->parts[i - 1].part))
+			return gw_fail(GW_PROTOCOL, "catalog of lists: part %u is unknown, its own or out of order",
+				       part);
+	}
+	return GW_OK;
+}
+
+gw_status gw_catalog_lists_parse(const void *text, size_t bytes, uint32_t num_parts, uint32_t own,
+				 struct gw_catalog_lists *out)
+{
+	memset(out, 0, sizeof(*out));
+	json_error_t error;
+	json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+	if (!root)
+		return gw_fail(GW_PROTOCOL, "catalog of lists: not JSON at byte %d: %s", error.position, error.text);
+	gw_status status = parse_lists(root, num_parts, own, out);
+	json_decref(root);
+	if (status != GW_OK)
+		gw_catalog_lists_free(out);
+	return status;
+}
+
 static void free_own(struct gw_catalog *catalog)
 {
 	for (uint32_t i = 0; i < catalog->own.count; i++)
@@ -211,6 +283,14 @@ void gw_catalog_free(struct gw_catalog *catalog)
 	gw_free(catalog->arrays);
 	gw_meta_destroy(catalog->book);
 	memset(catalog, 0, sizeof(*catalog));
+}
+
+void gw_catalog_lists_free(struct gw_catalog_lists *lists)
+{
+	for (uint32_t i = 0; i < lists->count; i++)
+		gw_catalog_free(&lists->parts[i]);
+	gw_free(lists->parts);
+	memset(lists, 0, sizeof(*lists));
 }
 
 gw_status gw_catalog_join(struct gw_catalog *catalog, struct gw_graph_meta *graph, uint64_t book_digest)

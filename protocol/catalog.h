@@ -4,6 +4,9 @@
  *
  *   catalogs of all servers, one of them with the book -> gw_catalog_join for each -> gw_meta_check_whole: one graph
  *
+ * A server that holds the lists of other parts too (serve --lists all) says so in its catalog, and sends their places
+ * on request: a client that maps its memory reads them there.
+ *
  * One JSON document; the receiver checks all of it.
  */
 #ifndef GW_PROTOCOL_CATALOG_H
@@ -16,6 +19,7 @@
 enum gw_catalog_form {
 	GW_CATALOG_OWN,       /* the server's own arrays */
 	GW_CATALOG_WITH_BOOK, /* and the book */
+	GW_CATALOG_LISTS,     /* the lists of other parts that the server holds: struct gw_catalog_lists */
 	GW_CATALOG_FORMS
 };
 
@@ -33,17 +37,32 @@ struct gw_catalog {
 	uint64_t graph_id;
 	uint64_t book_digest;       /* gw_meta_book_digest of the server's graph */
 	struct gw_graph_meta *book; /* NULL unless the catalog has it */
+	bool holds_lists;           /* of other parts, whose places are in GW_CATALOG_LISTS */
 	struct gw_part_meta own;    /* the arrays, without files; empty once the catalog has joined a graph */
 	uint32_t count;
 	struct gw_catalog_array *arrays; /* sorted by key */
 };
 
-/* Prints the catalog of a loaded part, whose arena is the region with this id. Free *text with gw_free. */
-gw_status gw_catalog_print(const struct gw_part *part, uint32_t region, enum gw_catalog_form form, char **text);
+/* The lists of other parts: their arrays and positions. Only part, count, arrays and own of each are set. */
+struct gw_catalog_lists {
+	uint32_t count;
+	struct gw_catalog *parts; /* in the order of the parts */
+};
+
+/* Prints the catalog of a loaded part, whose arena is the region with this id. Free *text with gw_free. holds_lists:
+ * the server holds lists of other parts. */
+gw_status gw_catalog_print(const struct gw_part *part, uint32_t region, enum gw_catalog_form form, bool holds_lists,
+			   char **text);
+/* Prints the lists of other parts, in the order of the parts and in the region with this id. */
+gw_status gw_catalog_lists_print(struct gw_part *const *parts, uint32_t count, uint32_t region, char **text);
 
 /* Parses a peer's bytes: every fault is GW_PROTOCOL, with its description. */
 gw_status gw_catalog_parse(const void *text, size_t bytes, struct gw_catalog *out);
 void gw_catalog_free(struct gw_catalog *catalog);
+/* The same for GW_CATALOG_LISTS. num_parts: of the graph; own: the server's part. */
+gw_status gw_catalog_lists_parse(const void *text, size_t bytes, uint32_t num_parts, uint32_t own,
+				 struct gw_catalog_lists *out);
+void gw_catalog_lists_free(struct gw_catalog_lists *lists);
 
 /* Makes the catalog a part of this graph. If the graph has no arrays of the part yet, it takes them over from the
  * catalog, and no array can be added to that part; otherwise the two must be the same. The catalog then refers to the

@@ -50,6 +50,9 @@ enum gw_handover_result gw_handover_answer(struct gw_server *server, int signals
 gw_status gw_take_over_begin(struct gw_server *server);
 /* Opens server->part on the offered memory. */
 gw_status gw_take_over_part(struct gw_server *server, const struct gw_part_options *options);
+/* Whether the running server holds the same lists of other parts, at the same places. GW_INVALID: it was started with
+ * another --lists. */
+gw_status gw_take_over_lists(struct gw_server *server);
 /* The service and its tables are there: the running server stops, and everything else moves. */
 gw_status gw_take_over_state(struct gw_server *server);
 /* The listeners and threads are there, and the threads wait at server->gate. Returns when this server may serve: the

@@ -93,6 +93,8 @@ static gw_status send_offer(const struct giver *giver)
 		json_object_set_new(offer, "local", json_string(server->local->transport->scheme->name));
 	json_object_set_new(offer, "memory", gw_handover_shape(&shape));
 	json_object_set_new(offer, "arrays", gw_handover_arrays(server->part));
+	if (server->list_count)
+		json_object_set_new(offer, "lists", gw_handover_lists(server->lists, server->list_count));
 	gw_status status = give_send(giver, offer, fds, server->guard_fd < 0 ? 2 : 3);
 	close(process);
 	return status;

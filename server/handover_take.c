@@ -22,7 +22,7 @@ struct gw_taker {
 	uint64_t pid, frozen_ns;
 	int guard_fd, memory_fd, handover_fd;
 	struct gw_arena_shape memory;
-	json_t *arrays;
+	json_t *arrays, *lists;       /* of the offer; lists: NULL if it has no lists of other parts */
 	struct gw_tensor_moves moves; /* as offered, then as they are */
 	json_t *retire;               /* epochs of the tensors that were copied */
 };
@@ -127,6 +127,7 @@ static gw_status read_offer(struct gw_server *server, struct gw_taker *taker, st
 	if (status == GW_OK)
 		status = take_address(server, listen);
 	taker->arrays = json_incref(json_object_get(offer->json, "arrays"));
+	taker->lists = json_incref(json_object_get(offer->json, "lists"));
 	taker->memory_fd = gw_handover_message_fd(offer, 0);
 	taker->giver = gw_handover_message_fd(offer, 1);
 	taker->guard_fd = gw_handover_message_fd(offer, 2);
@@ -212,7 +213,17 @@ gw_status gw_take_over_part(struct gw_server *server, const struct gw_part_optio
 		gw_arena_destroy(arena);
 		return status;
 	}
-	return gw_handover_arrays_check(taker->arrays, server->part);
+	status = gw_handover_arrays_check(taker->arrays, server->part);
+	/* Before the lists are sought in memory that has none. */
+	return status == GW_OK && server->options.lists == GW_SERVER_LISTS_ALL && server->meta->num_parts > 1 &&
+			       !taker->lists
+		       ? gw_handover_lists_check(NULL, NULL, server->meta->num_parts - 1)
+		       : status;
+}
+
+gw_status gw_take_over_lists(struct gw_server *server)
+{
+	return gw_handover_lists_check(server->taker->lists, server->lists, server->list_count);
 }
 
 /* --- The state. --- */
@@ -381,6 +392,7 @@ void gw_take_over_end(struct gw_server *server, const char *why)
 	}
 	gw_tensor_moves_free(NULL, &taker->moves);
 	json_decref(taker->arrays);
+	json_decref(taker->lists);
 	json_decref(taker->retire);
 	gw_free(taker);
 	pthread_mutex_unlock(&server->gate);

@@ -133,6 +133,30 @@ gw_status gw_handover_arrays_check(const json_t *arrays, const struct gw_part *p
 				 json_array_size(arrays), count);
 }
 
+json_t *gw_handover_lists(struct gw_part *const *parts, uint32_t count)
+{
+	json_t *lists = json_array();
+	for (uint32_t i = 0; i < count; i++)
+		json_array_append_new(lists, gw_handover_arrays(parts[i]));
+	return lists;
+}
+
+gw_status gw_handover_lists_check(const json_t *lists, struct gw_part *const *parts, uint32_t count)
+{
+	if (json_array_size(lists) != count)
+		return gw_fail(
+			GW_INVALID,
+			"the running server was started %s --lists all, which cannot change in a take-over: start "
+			"this one %s it, or restart the server",
+			count ? "without" : "with", count ? "without" : "with");
+	for (uint32_t i = 0; i < count; i++) {
+		gw_status status = gw_handover_arrays_check(json_array_get(lists, i), parts[i]);
+		if (status != GW_OK)
+			return gw_context(status, "lists of part %u", gw_part_number(parts[i]));
+	}
+	return GW_OK;
+}
+
 /* --- Tensors. --- */
 
 static uint64_t bits_of(double value)

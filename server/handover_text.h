@@ -28,6 +28,9 @@ json_t *gw_handover_arrays(const struct gw_part *part);
 /* Whether the old server's arrays are those of this part, at the same places. GW_WRONG_GRAPH names the first
  * difference; GW_INVALID: the mutable features differ. */
 gw_status gw_handover_arrays_check(const json_t *arrays, const struct gw_part *part);
+/* The same of the lists of other parts: a list of the arrays of each. NULL: none. */
+json_t *gw_handover_lists(struct gw_part *const *parts, uint32_t count);
+gw_status gw_handover_lists_check(const json_t *lists, struct gw_part *const *parts, uint32_t count);
 
 json_t *gw_handover_tensor(const struct gw_tensor_moved *moved, uint32_t parts);
 /* out->epochs is the caller's. */

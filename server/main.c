@@ -18,6 +18,7 @@
 #include "core/system/clock.h"
 #include "metrics/exporter.h"
 #include "server/handover.h"
+#include "server/lists.h"
 #include "server/notify.h"
 #include "server/server.h"
 
@@ -117,6 +118,7 @@ static const char *const pins[] = {"node", "core", "off", NULL}; /* enum gw_serv
 static const char *const huge[] = {"try", "require", "off", NULL};
 static const char *const log_formats[] = {"text", "json", NULL};        /* enum gw_log_format */
 static const char *const prefetches[] = {"auto", "first", "all", NULL}; /* enum gw_prefetch */
+static const char *const list_choices[] = {"own", "all", NULL};         /* enum gw_server_lists */
 static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
 
 #define A struct server_arguments
@@ -168,6 +170,10 @@ static const struct gw_option table[] = {
 	 "serve the feature NAME, or TYPE/NAME, as rows that clients can write; the files stay as they are; "
 	 "may be given several times, and the same for all servers",
 	 0, GW_OPTION_CALL(take_mutable)},
+	{"lists", "own|all",
+	 "the neighbour lists in memory: of the part (own), or of all parts, whose files must be on this host: clients on "
+	 "this host then sample without requests to other servers (own)",
+	 0, GW_OPTION_CHOICE(A, server.lists, list_choices)},
 	{"metrics", "[ADDR:]PORT",
 	 "answer scrapers there, over HTTP and without a key: /metrics (Prometheus, OpenMetrics), /healthz, /readyz "
 	 "(none; without ADDR on the loopback address)",
@@ -203,16 +209,19 @@ static gw_status print_ready(const struct gw_server *server)
 	char bytes[GW_UNIT_TEXT_MAX], took[GW_UNIT_TEXT_MAX], rate[GW_UNIT_TEXT_MAX];
 	const struct gw_load_stats *load = gw_part_load_stats(server->part);
 	double seconds = (double)load->ns / 1e9;
-	char loaded[3 * GW_UNIT_TEXT_MAX];
+	char loaded[3 * GW_UNIT_TEXT_MAX], lists[GW_UNIT_TEXT_MAX + 32] = "";
 	gw_text_bytes(bytes, (double)load->bytes);
 	if (server->options.take_over)
 		snprintf(loaded, sizeof(loaded), "%s taken over", bytes);
 	else
 		snprintf(loaded, sizeof(loaded), "%s in %s (%s/s)", bytes, gw_text_duration(took, seconds),
 			 gw_text_bytes(rate, seconds > 0 ? (double)load->bytes / seconds : 0));
-	snprintf(line, sizeof(line), "serving part %u of %u of %s at %s: %s, over %s, %u thread%s, pid %ld\n",
+	if (server->list_count)
+		snprintf(lists, sizeof(lists), ", %s in lists of other parts",
+			 gw_text_bytes(bytes, (double)gw_server_lists_held(server)));
+	snprintf(line, sizeof(line), "serving part %u of %u of %s at %s: %s%s, over %s, %u thread%s, pid %ld\n",
 		 server->options.part, server->meta->num_parts, server->meta->graph_name,
-		 gw_server_address(server, address), loaded, gw_server_transports(server, transports),
+		 gw_server_address(server, address), loaded, lists, gw_server_transports(server, transports),
 		 server->options.threads, server->options.threads == 1 ? "" : "s", (long)getpid());
 	gw_lines_put(&lines, line, strlen(line));
 	int error = gw_lines_drain(&lines, READY_MS);

@@ -25,6 +25,7 @@
 #include "server/footprint.h"
 #include "server/handover.h"
 #include "server/leftover_memory.h"
+#include "server/lists.h"
 #include "server/server.h"
 #include "tensors/features.h"
 
@@ -178,7 +179,7 @@ static uint64_t loaded_bytes(const struct gw_server *server, const struct gw_arr
 }
 
 /* Refuses to start if the arrays fit, but not the rest of the server: the kernel would end it when clients connect. */
-static gw_status check_memory(const struct gw_server *server)
+static gw_status check_memory(const struct gw_server *server, uint64_t lists_bytes)
 {
 	const struct gw_part_meta *part = &server->meta->parts[server->options.part];
 	struct gw_server_plan plan = {.threads = server->options.threads,
@@ -186,17 +187,22 @@ static gw_status check_memory(const struct gw_server *server)
 				      .node = server->options.numa >= 0 ? server->options.numa : -1,
 				      .no_pool = server->options.huge == GW_HUGE_OFF};
 	struct gw_server_room room;
-	char what[GW_ERROR_TEXT_MAX / 4], size[GW_UNIT_TEXT_MAX];
+	char what[GW_ERROR_TEXT_MAX / 4], size[GW_UNIT_TEXT_MAX], lists[GW_UNIT_TEXT_MAX + 32] = "";
+	plan.array_bytes = lists_bytes;
 	for (uint32_t a = 0; a < part->count; a++)
 		plan.array_bytes += loaded_bytes(server, &part->arrays[a]);
 	if (gw_server_room_read("", &plan, &room))
 		return GW_OK;
-	snprintf(what, sizeof(what), "part %u with arrays of %s%s, %u thread%s and up to %u connections",
-		 server->options.part, gw_text_bytes(size, (double)plan.array_bytes),
+	if (lists_bytes)
+		snprintf(lists, sizeof(lists), " (%s in lists of other parts)",
+			 gw_text_bytes(size, (double)lists_bytes));
+	snprintf(what, sizeof(what), "part %u with arrays of %s%s%s, %u thread%s and up to %u connections",
+		 server->options.part, gw_text_bytes(size, (double)plan.array_bytes), lists,
 		 plan.array_bytes <= room.pool ? ", in the pool of huge pages" : "", plan.threads,
 		 plan.threads == 1 ? "" : "s", gw_server_connections(plan.connections));
 	return gw_memory_suffices(&room.memory, room.wanted, what,
-				  "more parts, fewer --threads or fewer --connections");
+				  lists_bytes ? "more parts, fewer --threads, fewer --connections or no --lists"
+					      : "more parts, fewer --threads or fewer --connections");
 }
 
 static gw_status server_load(struct gw_server *server)
@@ -209,15 +215,24 @@ static gw_status server_load(struct gw_server *server)
 			  .numa = server->options.numa,
 			  .shareable = true},
 	};
+	options.room = gw_server_lists_bytes(server, &options);
 	gw_status status = GW_OK;
 	if (server->taker)
 		status = gw_take_over_part(server, &options);
 	else
-		status = check_memory(server);
+		status = check_memory(server, options.room);
 	if (status == GW_OK && !server->taker)
 		status = gw_part_open(server->meta, server->options.part, &options, &server->part);
-	for (int form = 0; status == GW_OK && form < GW_CATALOG_FORMS; form++)
-		status = gw_catalog_print(server->part, 0, (enum gw_catalog_form)form, &server->catalogs[form]);
+	if (status == GW_OK)
+		status = gw_server_lists_open(server, &options);
+	if (status == GW_OK && server->taker)
+		status = gw_take_over_lists(server);
+	for (int form = 0; status == GW_OK && form < GW_CATALOG_LISTS; form++)
+		status = gw_catalog_print(server->part, 0, (enum gw_catalog_form)form, server->list_count > 0,
+					  &server->catalogs[form]);
+	if (status == GW_OK)
+		status = gw_catalog_lists_print(server->lists, server->list_count, 0,
+						&server->catalogs[GW_CATALOG_LISTS]);
 	return status;
 }
 
@@ -357,6 +372,8 @@ static gw_status start_steps(struct gw_server *server)
 	status = gw_replicas_check_origin(server->meta);
 	if (status == GW_OK)
 		status = check_mutable(server);
+	if (status == GW_OK && !server->options.take_over)
+		status = gw_server_lists_check(server);
 	if (status == GW_OK)
 		status = gw_server_open_groups(server);
 	if (server->options.take_over)
@@ -458,6 +475,7 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 	gw_tensor_table_destroy(server->tensors);
 	for (int form = 0; form < GW_CATALOG_FORMS; form++)
 		gw_free(server->catalogs[form]);
+	gw_server_lists_close(server);
 	gw_part_close(server->part);
 	gw_server_unguard(server);
 	explicit_bzero(server->key, sizeof(server->key));

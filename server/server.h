@@ -17,6 +17,9 @@
 
 #define GW_SERVER_MUTABLE_MAX 64
 
+/* The neighbour lists in memory: of the server's part, or of all parts (server/lists.h). */
+enum gw_server_lists { GW_SERVER_LISTS_OWN, GW_SERVER_LISTS_ALL };
+
 struct gw_server_options {
 	const char *part_config; /* the graph's JSON or folder */
 	uint32_t part;
@@ -42,6 +45,7 @@ struct gw_server_options {
 	/* Features that are served as mutable rows, in the words that gw_feature_is_meant accepts. */
 	const char *mutable_features[GW_SERVER_MUTABLE_MAX];
 	uint32_t mutable_count;
+	enum gw_server_lists lists;
 	bool metrics; /* answer scrapers at metrics_at */
 	struct gw_address metrics_at;
 	bool take_over;           /* from the running server of the part: see server/handover.h */
@@ -63,6 +67,8 @@ struct gw_server {
 	struct gw_server_options options;
 	struct gw_graph_meta *meta;
 	struct gw_part *part;
+	struct gw_part **lists; /* of the other parts, in the memory of `part`; or NULL */
+	uint32_t list_count;
 	struct gw_service *service;
 	struct gw_tensor_table *tensors;
 	struct gw_listener *listener, *local; /* local: for clients that map the memory; or NULL */

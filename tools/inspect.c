@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/errors/options.h"
+#include "core/graph/part_lists.h"
 #include "core/memory/alloc.h"
 #include "tools/edge_scan.h"
 #include "tools/inspect_times.h"
@@ -88,6 +89,7 @@ static uint64_t array_rows_of_all_parts(const struct gw_graph_meta *meta, const 
 
 struct part_size {
 	uint64_t nodes, edges, bytes;
+	uint64_t lists; /* bytes of these that draws read: what serve --lists all holds of the part on another host */
 };
 
 static struct part_size part_size(const struct gw_graph_meta *meta, uint32_t part)
@@ -99,6 +101,7 @@ static struct part_size part_size(const struct gw_graph_meta *meta, uint32_t par
 		size.edges += meta->etypes[t].starts[part + 1] - meta->etypes[t].starts[part];
 	for (uint32_t i = 0; i < meta->parts[part].count; i++)
 		size.bytes += gw_array_meta_bytes(&meta->parts[part].arrays[i]);
+	size.lists = gw_part_lists_bytes(meta, part, NULL, NULL);
 	return size;
 }
 
@@ -220,12 +223,13 @@ static void print_parts(const struct gw_graph_meta *meta)
 {
 	struct part_size most = {0};
 	uint64_t nodes = total_nodes(meta), edges = total_edges(meta);
-	printf("\n%-6s %12s %12s %12s\n", "PART", "NODES", "EDGES", "BYTES");
+	printf("\n%-6s %12s %12s %12s %12s\n", "PART", "NODES", "EDGES", "BYTES", "OF LISTS");
 	for (uint32_t p = 0; p < meta->num_parts; p++) {
 		struct part_size size = part_size(meta, p);
-		char n[GW_UNIT_TEXT_MAX], e[GW_UNIT_TEXT_MAX], b[GW_UNIT_TEXT_MAX];
-		printf("%-6u %12s %12s %12s\n", p, gw_text_count(n, (double)size.nodes),
-		       gw_text_count(e, (double)size.edges), gw_text_bytes(b, (double)size.bytes));
+		char n[GW_UNIT_TEXT_MAX], e[GW_UNIT_TEXT_MAX], b[GW_UNIT_TEXT_MAX], l[GW_UNIT_TEXT_MAX];
+		printf("%-6u %12s %12s %12s %12s\n", p, gw_text_count(n, (double)size.nodes),
+		       gw_text_count(e, (double)size.edges), gw_text_bytes(b, (double)size.bytes),
+		       gw_text_bytes(l, (double)size.lists));
 		most.nodes = size.nodes > most.nodes ? size.nodes : most.nodes;
 		most.edges = size.edges > most.edges ? size.edges : most.edges;
 	}
@@ -325,8 +329,9 @@ static void inspect_print_json(const struct findings *findings)
 		json_object_set_new(etypes, gw_meta_etype_text(meta, t, text), etype_object(findings, t));
 	for (uint32_t p = 0; p < meta->num_parts; p++) {
 		struct part_size size = part_size(meta, p);
-		json_array_append_new(parts, json_pack("{sI sI sI}", "nodes", (json_int_t)size.nodes, "edges",
-						       (json_int_t)size.edges, "bytes", (json_int_t)size.bytes));
+		json_array_append_new(parts, json_pack("{sI sI sI sI}", "nodes", (json_int_t)size.nodes, "edges",
+						       (json_int_t)size.edges, "bytes", (json_int_t)size.bytes,
+						       "lists_bytes", (json_int_t)size.lists));
 	}
 	snprintf(id, sizeof(id), "%016" PRIx64, meta->graph_id);
 	json_t *root =

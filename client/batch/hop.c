@@ -394,14 +394,17 @@ void gw_hop_start(struct gw_hop *hop, struct gw_job *job)
 	const struct gw_graph_meta *meta = hop->engine->client->meta;
 	gw_fan_in_begin(&hop->answers, job, hop_cancel_link_ops, hop_answered);
 	gw_status status = GW_OK;
+	bool held = false;
 	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++) {
 		for (uint32_t p = 0; p < meta->num_parts && status == GW_OK && hop->answers.status == GW_OK; p++) {
 			struct gw_hop_source *source = source_of(hop, e, p);
 			if (!source->active || source->share->count == 0)
 				continue;
 			source->mode = choose_mode(hop->engine, source);
-			if (source->mode == GW_HOP_MAPPED)
+			if (source->mode == GW_HOP_MAPPED) {
+				held = held || gw_local_lists_are_held(hop->engine, p);
 				status = pick_at_once(hop->engine, source);
+			}
 			if (source->mode == GW_HOP_MEMORY || source->mode == GW_HOP_MAPPED)
 				continue;
 			gw_fan_in_add(&hop->answers);
@@ -411,5 +414,7 @@ void gw_hop_start(struct gw_hop *hop, struct gw_job *job)
 				gw_hop_request(source);
 		}
 	}
+	if (held)
+		gw_link_count(&hop->engine->held_hops, 1);
 	gw_fan_in_end_one(&hop->answers, status);
 }

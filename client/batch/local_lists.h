@@ -1,5 +1,5 @@
-/* Neighbour lists and columns that this process can address: those of a standalone client, and those of servers whose
- * memory is mapped. */
+/* Neighbour lists and columns that this process can address: those of a standalone client, those of servers whose
+ * memory is mapped, and those of other parts that such a server holds (graphwire serve --lists all). */
 #ifndef GW_CLIENT_BATCH_LOCAL_LISTS_H
 #define GW_CLIENT_BATCH_LOCAL_LISTS_H
 
@@ -13,6 +13,9 @@ struct gw_edge_columns; /* edge_columns.h */
  * again. */
 const struct gw_adjacency *gw_local_lists(struct gw_engine *engine, uint32_t part, enum gw_direction direction,
 					  uint32_t etype);
+
+/* Whether the lists of a part, which are local, are those that another part's server holds. */
+bool gw_local_lists_are_held(const struct gw_engine *engine, uint32_t part);
 
 /* The in-lists of all parts: for each part its adjacencies [num_etypes]; or NULL if a part has no lists here. Valid as
  * long as those of gw_local_lists. */

@@ -6,8 +6,23 @@
 
 #include "core/memory/alloc.h"
 
+gw_status gw_places_check(const struct gw_catalog *catalog, const struct gw_endpoint *endpoint)
+{
+	for (uint32_t i = 0; i < catalog->count; i++) {
+		const struct gw_array_meta *array = catalog->arrays[i].meta;
+		uint64_t bytes = gw_array_meta_bytes(array), offset = catalog->arrays[i].offset;
+		uint32_t region = catalog->arrays[i].region;
+		if (catalog->arrays[i].changes)
+			continue;
+		if (region >= endpoint->peer.region_count || offset > endpoint->peer.regions[region].bytes ||
+		    bytes > endpoint->peer.regions[region].bytes - offset)
+			return gw_fail(GW_PROTOCOL, "its catalog places \"%s\" outside of its regions", array->key);
+	}
+	return GW_OK;
+}
+
 gw_status gw_remote_check(struct gw_remote *server, const struct gw_endpoint *endpoint, const void *reply,
-			  uint32_t reply_bytes)
+			  uint32_t reply_bytes, bool *holds_lists)
 {
 	struct gw_catalog catalog;
 	gw_status status = gw_catalog_parse(reply, reply_bytes, &catalog);
@@ -17,19 +32,12 @@ gw_status gw_remote_check(struct gw_remote *server, const struct gw_endpoint *en
 		gw_catalog_free(&catalog);
 		return gw_fail(GW_PROTOCOL, "its catalog names another graph or part than its hello");
 	}
-	for (uint32_t i = 0; i < catalog.count; i++) {
-		const struct gw_array_meta *array = catalog.arrays[i].meta;
-		uint64_t bytes = gw_array_meta_bytes(array), offset = catalog.arrays[i].offset;
-		uint32_t region = catalog.arrays[i].region;
-		if (catalog.arrays[i].changes)
-			continue;
-		if (region >= endpoint->peer.region_count || offset > endpoint->peer.regions[region].bytes ||
-		    bytes > endpoint->peer.regions[region].bytes - offset) {
-			status = gw_fail(GW_PROTOCOL, "its catalog places \"%s\" outside of its regions", array->key);
-			gw_catalog_free(&catalog);
-			return status;
-		}
+	status = gw_places_check(&catalog, endpoint);
+	if (status != GW_OK) {
+		gw_catalog_free(&catalog);
+		return status;
 	}
+	*holds_lists = catalog.holds_lists;
 	if (!server->known) {
 		server->catalog = catalog;
 		server->part = catalog.part;

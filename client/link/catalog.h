@@ -8,9 +8,14 @@
 
 #include "client/state/client.h"
 
-/* Checks that a server's catalog is the expected one. The first catalog of a server is stored in `server`. */
+/* Checks that a server's catalog is the expected one. The first catalog of a server is stored in `server`.
+ * *holds_lists: whether the server holds lists of other parts now. */
 gw_status gw_remote_check(struct gw_remote *server, const struct gw_endpoint *endpoint, const void *reply,
-			  uint32_t reply_bytes);
+			  uint32_t reply_bytes, bool *holds_lists);
+
+/* Checks that a catalog's arrays lie inside of the regions that the server has. GW_PROTOCOL names the first that does
+ * not. */
+gw_status gw_places_check(const struct gw_catalog *catalog, const struct gw_endpoint *endpoint);
 
 /* Whether the client asks this server for the book of the graph: the first one, unless the client read a description of
  * the graph itself. */

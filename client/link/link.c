@@ -5,6 +5,7 @@
 
 #include "client/link/away.h"
 #include "client/link/catalog.h"
+#include "client/link/held_lists.h"
 #include "client/link/link_trace.h"
 #include "client/link/op_end.h"
 #include "client/link/upgrade.h"
@@ -17,6 +18,7 @@
 
 static void link_connected(struct gw_event *event, const struct gw_completion *completion);
 static void link_checked(struct gw_event *event, const struct gw_completion *completion);
+static void link_listed(struct gw_event *event, const struct gw_completion *completion);
 static void link_upgraded(struct gw_link *link, struct gw_endpoint *better, gw_status status);
 static void read_completed(struct gw_event *event, const struct gw_completion *completion);
 static void link_region_opened(struct gw_event *event, const struct gw_completion *completion);
@@ -26,6 +28,7 @@ void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_remo
 	memset(link, 0, sizeof(*link));
 	link->connected.fire = link_connected;
 	link->checked.fire = link_checked;
+	link->listed.fire = link_listed;
 	link->region_opened.fire = link_region_opened;
 	gw_upgrade_init(&link->upgrade, link_upgraded);
 	link->engine = engine;
@@ -40,8 +43,24 @@ static const struct gw_scheme *link_scheme(const struct gw_link *link)
 	return link->endpoint->transport->scheme;
 }
 
+/* Another mapped server's lists serve as well. */
+static void held_lists_drop(struct gw_link *link)
+{
+	struct gw_engine *engine = link->engine;
+	if (!link->held)
+		return;
+	gw_held_lists_free(link->held);
+	link->held = NULL;
+	engine->lists_link = NULL;
+	for (uint32_t i = 0; i < engine->client->server_count; i++) {
+		if (engine->links[i].held && engine->links[i].state == GW_LINK_OPEN)
+			engine->lists_link = &engine->links[i];
+	}
+}
+
 static void endpoints_close(struct gw_link *link)
 {
+	held_lists_drop(link);
 	gw_endpoint_close(link->endpoint);
 	link->endpoint = NULL;
 	gw_upgrade_stop(&link->upgrade);
@@ -102,6 +121,8 @@ static void link_ready(struct gw_link *link)
 	link->scheme = link->endpoint->transport->number;
 	if (link_scheme(link)->needs_watch)
 		atomic_store(&link->engine->watches, true);
+	if (link->held)
+		link->engine->lists_link = link;
 	link->incarnation = link->endpoint->peer.incarnation;
 	link->failure = GW_OK;
 	link->away_ns = link->lasting_ns = 0;
@@ -132,6 +153,41 @@ static void report_transport(struct gw_link *link)
 		       link->upgrade.reason);
 }
 
+/* The transport is chosen. If the server's memory is mapped and has lists of other parts, asks where they are. */
+static void link_arrive(struct gw_link *link)
+{
+	static const uint8_t form = GW_CATALOG_LISTS;
+	if (!link_scheme(link)->mapped || !link->holds_lists) {
+		link_ready(link);
+		return;
+	}
+	gw_link_set_state(link, GW_LINK_CHECKING);
+	gw_status status = gw_endpoint_request(link->endpoint, GW_OP_CATALOG, 0, &form, sizeof(form),
+					       gw_now_ns() + CHECK_NS, &link->listed);
+	if (status != GW_OK)
+		link_failed(link, status, gw_last_error());
+}
+
+static void link_listed(struct gw_event *event, const struct gw_completion *completion)
+{
+	struct gw_link *link = (struct gw_link *)((char *)event - offsetof(struct gw_link, listed));
+	if (link->state != GW_LINK_CHECKING)
+		return;
+	gw_status status = completion->status;
+	if (status == GW_INVALID) { /* a successor of an older version, which knows no such request */
+		link_ready(link);
+		return;
+	}
+	if (status != GW_OK)
+		gw_fail_text(status, completion->text);
+	else
+		status = gw_held_lists_parse(link->endpoint, completion->reply, completion->reply_bytes, &link->held);
+	if (status != GW_OK)
+		link_failed(link, status, gw_last_error());
+	else
+		link_ready(link);
+}
+
 /* The server is connected, and its catalog is known. Looks for a better transport. */
 static void link_upgrade(struct gw_link *link)
 {
@@ -139,7 +195,7 @@ static void link_upgrade(struct gw_link *link)
 	if (scheme == asked || scheme->rank != GW_RANK_FIRST) {
 		link->upgrade.retry_ns = GW_NO_DEADLINE;
 		atomic_store(&link->server->transport, scheme->name);
-		link_ready(link);
+		link_arrive(link);
 		return;
 	}
 	gw_link_set_state(link, GW_LINK_UPGRADING);
@@ -165,7 +221,7 @@ static void link_upgraded(struct gw_link *link, struct gw_endpoint *better, gw_s
 	}
 	if (better || !was_open) {
 		report_transport(link);
-		link_ready(link);
+		link_arrive(link);
 	}
 }
 
@@ -183,6 +239,8 @@ static void link_connected(struct gw_event *event, const struct gw_completion *c
 	if (link->offered_key) /* the connect succeeded, so the server has proved its key */
 		atomic_store(&server->proved, true);
 	if (server->known && (incarnation == server->incarnation || incarnation == link->incarnation)) {
+		if (incarnation == server->incarnation)
+			link->holds_lists = server->catalog.holds_lists;
 		link_upgrade(link);
 		return;
 	}
@@ -206,7 +264,8 @@ static void link_checked(struct gw_event *event, const struct gw_completion *com
 		link_failed(link, completion->status, completion->text);
 		return;
 	}
-	gw_status status = gw_remote_check(link->server, link->endpoint, completion->reply, completion->reply_bytes);
+	gw_status status = gw_remote_check(link->server, link->endpoint, completion->reply, completion->reply_bytes,
+					   &link->holds_lists);
 	if (status != GW_OK)
 		link_failed(link, status, gw_last_error());
 	else

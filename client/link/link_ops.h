@@ -85,7 +85,7 @@ enum gw_link_state {
 };
 
 struct gw_link {
-	struct gw_event connected, checked, region_opened;
+	struct gw_event connected, checked, listed, region_opened;
 	struct gw_engine *engine;
 	struct gw_remote *server;
 	struct gw_endpoint *endpoint;
@@ -93,6 +93,8 @@ struct gw_link {
 	bool one_sided; /* when the link was last open, reads cost the server no CPU time */
 	/* Of mapped memory, by direction, once used; or NULL: see client/batch/local_lists.h. */
 	struct gw_adjacency *lists[2];
+	bool holds_lists;           /* the server holds lists of other parts */
+	struct gw_held_lists *held; /* where, in mapped memory; or NULL: see client/link/held_lists.h */
 	struct gw_upgrade upgrade;
 	bool ever_open;
 	bool offered_key; /* the TCP connection offered a key */

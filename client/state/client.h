@@ -129,6 +129,7 @@ struct gw_engine {
 	struct gw_link *links;             /* [server_count] */
 	struct gw_link **part_links;       /* [num_parts]; only gw_engine_link reads it */
 	const struct gw_adjacency **lists; /* [num_parts]: the in-lists, from gw_local_lists_of_all */
+	struct gw_link *lists_link;        /* mapped, with lists of other parts; or NULL */
 	struct gw_slab slab;               /* memory for replies */
 	struct gw_hop *spare_hop;          /* left by the last list of in-edges, for the next one; or NULL */
 	struct gw_vec buffers;             /* struct gw_buffer *: from gw_buffer_alloc, by address */
@@ -151,6 +152,7 @@ struct gw_engine {
 	_Atomic uint64_t near_rows, near_bytes; /* of these, rows that another part owns, from replicas */
 	_Atomic uint64_t ahead_bytes; /* of rows that loaders copied from their windows instead of fetching them */
 	_Atomic uint64_t kept_bytes;  /* the same, of rows that they keep for an epoch */
+	_Atomic uint64_t held_hops;   /* that drew from lists of other parts: client/batch/local_lists.h */
 	_Atomic uint32_t open_links;
 	struct gw_job *connecting; /* lets the links connect: see gw_engine_for_call */
 	bool has_thread;

@@ -49,7 +49,9 @@ bool gw_id_index_of(const struct gw_part *part, uint32_t ntype, struct gw_id_ind
 		out->nodes = nodes->data;
 		out->rows = nodes->rows;
 		out->node_bytes = (uint8_t)nodes->row_bytes;
-	} else if (out->form != GW_IDS_NONE) {
+		return !nodes->apart;
+	}
+	if (out->form != GW_IDS_NONE) {
 		const struct gw_array *entries = gw_part_array(part, id_array_key(meta, ntype, GW_ID_INDEX_NAME, key));
 		const struct gw_array *buckets =
 			gw_part_array(part, id_array_key(meta, ntype, GW_ID_BUCKETS_NAME, key));
@@ -58,8 +60,9 @@ bool gw_id_index_of(const struct gw_part *part, uint32_t ntype, struct gw_id_ind
 		out->buckets = buckets->data;
 		out->bucket_bytes = (uint8_t)buckets->row_bytes;
 		out->bucket_count = buckets->rows - 1;
+		return !entries->apart && !buckets->apart;
 	}
-	return out->form != GW_IDS_NONE;
+	return false;
 }
 
 static void look_up_dense(const struct gw_id_index *index, const uint64_t *keys, uint64_t n, uint64_t *nodes)

@@ -71,7 +71,7 @@ static inline uint64_t gw_id_key_bucket(uint64_t first_word, uint32_t parts, uin
 	return (uint64_t)((unsigned __int128)(first_word * parts) * buckets >> 64);
 }
 
-/* Finds the arrays of the index in an opened part. False: the type has no index. */
+/* Finds the arrays of the index in an opened part. False: the type has no index, or the part was opened without it. */
 bool gw_id_index_of(const struct gw_part *part, uint32_t ntype, struct gw_id_index *out);
 
 /* Looks up n keys of gw_id_key_words() words each; for dense ids, a key is the id minus the part's first id.

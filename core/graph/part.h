@@ -18,7 +18,7 @@ struct gw_array {
 	uint64_t offset;    /* offset of data in the part's arena (0 if mapped) */
 	uint64_t rows;      /* shape[0] */
 	uint64_t row_bytes; /* bytes of one row */
-	bool apart;         /* the part does not load it (set_apart); data is NULL */
+	bool apart;         /* the part does not load it (set_apart, only_lists); data is NULL */
 };
 
 /* An edge type's lists in one part, as a sampler reads them. */
@@ -44,6 +44,13 @@ struct gw_part_options {
 	 * selected. gw_part_check does not check their values. Not with `mapped`. */
 	bool (*set_apart)(const void *context, const char *key);
 	const void *apart_context;
+	/* Opens the part's lists alone (core/graph/part_lists.h): all other arrays stay apart, and their files need not
+	 * exist. Not with `mapped`. */
+	bool only_lists;
+	/* Memory of another part, with room for the arrays, which are loaded into it; it must outlive the part. NULL:
+	 * the part makes an arena of its own. Not with `mapped`. */
+	struct gw_arena *into;
+	uint64_t room; /* bytes that the part's own arena has besides its arrays, for parts that go into it */
 	struct gw_arena_options arena;
 	struct gw_load_options load;
 };
@@ -52,15 +59,16 @@ struct gw_part_options {
 gw_status gw_part_open(const struct gw_graph_meta *meta, uint32_t number, const struct gw_part_options *options,
 		       struct gw_part **out);
 /* Opens a part whose arrays are in an arena that another process of this program loaded and checked (gw_arena_adopt).
- * Reads no file of the part. options: set_apart alone counts. The caller compares the arrays' offsets with those of the
- * other process. The part owns the arena if the call succeeds. GW_NO_MEMORY: the arena is too short for the arrays. */
+ * Reads no file of the part. options: set_apart, only_lists and into alone count. arena: NULL with `into`. The caller
+ * compares the arrays' offsets with those of the other process. The part owns the arena if the call succeeds.
+ * GW_NO_MEMORY: the arena is too short for the arrays. */
 gw_status gw_part_adopt(const struct gw_graph_meta *meta, uint32_t number, const struct gw_part_options *options,
 			struct gw_arena *arena, struct gw_part **out);
 void gw_part_close(struct gw_part *part); /* NULL is allowed */
 
 const struct gw_graph_meta *gw_part_meta(const struct gw_part *part);
 uint32_t gw_part_number(const struct gw_part *part);
-struct gw_arena *gw_part_arena(const struct gw_part *part); /* NULL if mapped */
+struct gw_arena *gw_part_arena(const struct gw_part *part); /* NULL if mapped; `into`, if that was given */
 const struct gw_load_stats *gw_part_load_stats(const struct gw_part *part);
 
 /* The array of a key, or NULL. The part owns it. */

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "core/graph/npy.h"
+#include "core/graph/part_lists.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/digest.h"
 #include "core/system/parallel.h"
@@ -142,6 +143,13 @@ static gw_status check_source(const struct gw_array_meta *array, struct part_sou
 	return status;
 }
 
+static bool is_apart(const struct gw_graph_meta *meta, const struct gw_array_meta *array,
+		     const struct gw_part_options *options)
+{
+	return (options->only_lists && !gw_array_is_of_lists(meta, array)) ||
+	       (options->set_apart && options->set_apart(options->apart_context, array->key));
+}
+
 static gw_status name_sources(struct gw_part *part, const struct gw_part_options *options)
 {
 	const struct gw_graph_meta *meta = part->meta;
@@ -155,8 +163,7 @@ static gw_status name_sources(struct gw_part *part, const struct gw_part_options
 		part->arrays[i] = (struct gw_array){.meta = array,
 						    .rows = array->shape[0],
 						    .row_bytes = gw_array_meta_row_bytes(array),
-						    .apart = options->set_apart &&
-							     options->set_apart(options->apart_context, array->key)};
+						    .apart = is_apart(meta, array, options)};
 		source->bytes = gw_array_meta_bytes(array);
 	}
 	return GW_OK;
@@ -166,8 +173,11 @@ static gw_status open_sources(struct gw_part *part, const struct gw_part_options
 {
 	bool verify = !options->skip_verify;
 	gw_status status = name_sources(part, options);
-	for (uint32_t i = 0; i < part->count && status == GW_OK; i++)
-		status = check_source(part->arrays[i].meta, &part->sources[i], verify && !part->arrays[i].apart);
+	for (uint32_t i = 0; i < part->count && status == GW_OK; i++) {
+		bool apart = part->arrays[i].apart;
+		if (!apart || !options->only_lists)
+			status = check_source(part->arrays[i].meta, &part->sources[i], verify && !apart);
+	}
 	return status;
 }
 
@@ -204,17 +214,26 @@ static gw_status part_place(struct gw_part *part)
 	return status;
 }
 
-static gw_status part_lay_out(struct gw_part *part, const struct gw_arena_options *options, struct gw_load_item *items,
+static gw_status part_find_arena(struct gw_part *part, uint64_t bytes, const struct gw_part_options *options)
+{
+	part->borrowed = options->into != NULL;
+	if (!part->borrowed)
+		return gw_arena_create(bytes + options->room, &options->arena, &part->arena);
+	part->arena = options->into;
+	return GW_OK;
+}
+
+static gw_status part_lay_out(struct gw_part *part, const struct gw_part_options *options, struct gw_load_item *items,
 			      size_t *count)
 {
 	uint64_t total = 0;
 	for (uint32_t i = 0; i < part->count; i++) {
 		total += part->arrays[i].apart ? 0 : part_round_up(part->sources[i].bytes);
-		if (total > INT64_MAX / 2)
+		if (total > INT64_MAX / 2 || options->room > INT64_MAX / 2)
 			return gw_fail(GW_LIMIT, "%s: the arrays have more bytes than any memory",
 				       part->sources[i].path);
 	}
-	gw_status status = gw_arena_create(total, options, &part->arena);
+	gw_status status = part_find_arena(part, total, options);
 	if (status == GW_OK)
 		status = part_place(part);
 	for (uint32_t i = 0; status == GW_OK && i < part->count; i++) {
@@ -231,7 +250,7 @@ static gw_status load_arrays(struct gw_part *part, const struct gw_part_options 
 	if (!items)
 		return GW_NO_MEMORY;
 	size_t count = 0;
-	gw_status status = part_lay_out(part, &options->arena, items, &count);
+	gw_status status = part_lay_out(part, options, items, &count);
 	if (status == GW_OK)
 		status = gw_load(part->arena, items, count, &options->load, &part->stats);
 	gw_free(items);
@@ -469,7 +488,8 @@ gw_status gw_part_adopt(const struct gw_graph_meta *meta, uint32_t number, const
 	status = part_make_tables(part);
 	if (status == GW_OK)
 		status = name_sources(part, options);
-	part->arena = arena;
+	part->borrowed = options->into != NULL;
+	part->arena = part->borrowed ? options->into : arena;
 	if (status == GW_OK)
 		status = part_place(part);
 	part->stats.driver = "taken over";
@@ -518,7 +538,8 @@ void gw_part_close(struct gw_part *part)
 		gw_free(part->sources[i].digests);
 		gw_free(part->sources[i].path);
 	}
-	gw_arena_destroy(part->arena);
+	if (!part->borrowed)
+		gw_arena_destroy(part->arena);
 	gw_free(part->sources);
 	gw_free(part->arrays);
 	gw_free(part->adjacency);

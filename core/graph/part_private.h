@@ -15,6 +15,7 @@ struct gw_part {
 	struct gw_adjacency *adjacency;     /* [etypes] */
 	struct gw_adjacency *out_adjacency; /* [etypes]; columns = 0 if the type is not stored transposed */
 	struct gw_arena *arena;
+	bool borrowed; /* the arena is another part's */
 	struct gw_load_stats stats;
 };
 

@@ -73,6 +73,11 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         metavar="FILE",
         help="copy the program too, from its bundle (build/release/graphwire-*.tar.gz), to WORKSPACE/.graphwire",
     )
+    group.add_argument(
+        "--lists",
+        action="store_true",
+        help="copy to each host the neighbour lists of all parts too, for launch.py --lists all",
+    )
     group.add_argument("--no_verify", action="store_true", help="do not verify the files on the hosts")
     group.add_argument("--with_tar", action="store_true", help="do not use rsync")
     group.add_argument("--dry_run", action="store_true", help="print what would be copied, and copy nothing")
@@ -99,6 +104,13 @@ class Copy:
                 "hosts: each part needs a line, part i goes to line i"
             )
 
+    def files(self, part: int) -> list[str]:
+        """Returns the files for the host of a part."""
+        found = list(self.graph.parts[part])
+        for number, names in enumerate(self.graph.lists if self.options.lists else ()):
+            found += names if number != part else ()
+        return found
+
     def plan(self) -> list[str]:
         """Returns a line for each host: what a copy would send."""
         lines = []
@@ -106,6 +118,7 @@ class Copy:
             lines.append(
                 f"{host}: part {host.index} ({len(self.graph.parts[host.index])} files, "
                 f"{self.graph.sizes[host.index]} bytes) to {self.options.workspace}/{self.options.rel_data_path}"
+                + (", and the lists of the other parts" if self.options.lists else "")
                 + (f", {self.scripts}" if self.scripts else "")
                 + (f", {self.bundle.name}" if self.bundle else "")
             )
@@ -247,7 +260,7 @@ class Target:
 
     async def _send_part(self, by_content: bool) -> None:
         graph = self.copy_of.graph
-        await self._send(graph.folder, graph.parts[self.host.index], self.options.rel_data_path, by_content)
+        await self._send(graph.folder, self.copy_of.files(self.host.index), self.options.rel_data_path, by_content)
 
     async def _send(self, folder: str, names: list[str], to: str, by_content: bool = False) -> None:
         """Sends files or folders (names in a folder here) to a folder in the host's workspace."""

@@ -108,6 +108,7 @@ class LaunchOptions:
     spin: int = 0
     metrics: tuple[str, int] | None = None
     mutable: list[str] = dataclasses.field(default_factory=list)
+    lists: str = "own"
     key_file: str | None = None
     scheduler: str = "ssh"
     dry_run: bool = False
@@ -230,6 +231,13 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME",
         help="the feature NAME, or TYPE/NAME, whose rows trainers can write; for servers that this launch starts",
+    )
+    group.add_argument(
+        "--lists",
+        choices=("own", "all"),
+        default="own",
+        help="the neighbour lists that each server holds: of its part, or of all parts, so that the trainers on its host "
+        "sample without other hosts; copy_files.py --lists copies them; for servers that this launch starts (own)",
     )
     group.add_argument(
         "--spin",

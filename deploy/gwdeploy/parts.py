@@ -22,6 +22,7 @@ class Graph:
     folder: str
     name: str
     parts: list[list[str]]  # for each part, its files relative to the folder, digests included
+    lists: list[list[str]]  # for each part, those of them from which neighbours are drawn
     sizes: list[int]  # bytes of each part
     text: bytes  # the JSON's content
 
@@ -76,6 +77,17 @@ def _files_of(config: str, number: int, part: Any) -> list[str]:
     return files
 
 
+def _is_of_lists(key: str, array: dict[str, Any]) -> bool:
+    """Returns whether `graphwire serve --lists all` may read an array of a part that it does not serve. The program
+    decides by the same names and shapes (core/graph/part_lists.h); a file too many costs its copy alone."""
+    name = key.rsplit("/", 1)[-1]
+    if not key.startswith("edge/"):
+        return name in ("indptr", "out_indptr")
+    shape = array.get("shape")
+    plain = isinstance(shape, list) and len(shape) == 1 and name not in ("rel", "orig_id", "orig_id.inverse")
+    return plain or name.endswith(".alias")
+
+
 def read(path: str) -> Graph:
     """Returns the graph of a JSON, or of a folder with one JSON. All its files must exist here."""
     config = _find_config(path)
@@ -84,12 +96,15 @@ def read(path: str) -> Graph:
     count = graph.get("num_parts")
     if not isinstance(count, int) or not 1 <= count <= 65536:
         raise UsageError(f"--part_config {config}: num_parts is {count!r}")
-    parts, sizes = [], []
+    parts, lists, sizes = [], [], []
     for number in range(count):
-        files = _files_of(config, number, graph.get(f"part-{number}"))
+        part = graph.get(f"part-{number}")
+        files = _files_of(config, number, part)
         try:
             sizes.append(sum(os.path.getsize(os.path.join(folder, name)) for name in files))
         except OSError as error:
             raise UsageError(f"{error.filename}: {error.strerror}: part {number} is incomplete here") from None
         parts.append(files)
-    return Graph(config, folder, str(graph.get("graph_name")), parts, sizes, text)
+        arrays = part.items() if isinstance(part, dict) else ()
+        lists.append(_files_of(config, number, {key: array for key, array in arrays if _is_of_lists(key, array)}))
+    return Graph(config, folder, str(graph.get("graph_name")), parts, lists, sizes, text)

@@ -85,6 +85,8 @@ def server_words(options: LaunchOptions, host: Host, part_config: str, key_file:
     metrics = environment.metrics_of_server(options, host)
     if metrics:
         words += ["--metrics", metrics]
+    if options.lists != "own":
+        words += ["--lists", options.lists]
     for name in options.mutable:
         words += ["--mutable", name]
     return words

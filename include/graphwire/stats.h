@@ -23,6 +23,9 @@ struct gw_client_stats {
 	/* Bytes of rows that loaders did not fetch again: they copied them from the rows of earlier batches
 	 * (gw_loader_options.lookahead). */
 	uint64_t ahead_bytes;
+	/* hops that drew from lists of other parts in memory of this host (graphwire serve --lists all), and asked no
+	 * other server */
+	uint64_t held_hops;
 };
 
 /* The operations with the server of one part, over one transport. */

@@ -129,7 +129,9 @@ static struct cost take_answers(uint32_t servers, uint32_t first)
 							.parts = servers,
 							.regions = &regions[p],
 							.region_count = 1}};
-		if (gw_remote_check(&remotes[p], &endpoint, answers[p], (uint32_t)strlen(answers[p])) != GW_OK)
+		bool holds_lists;
+		if (gw_remote_check(&remotes[p], &endpoint, answers[p], (uint32_t)strlen(answers[p]), &holds_lists) !=
+		    GW_OK)
 			fail_msg("server %u: %s", p, gw_last_error());
 	}
 	if (gw_remotes_check(&client) != GW_OK)

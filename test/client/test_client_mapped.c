@@ -12,6 +12,7 @@
 #include "core/system/clock.h"
 #include "test/support/client_setup.h"
 #include "test/support/many.h"
+#include "test/support/mappings.h"
 
 static uint32_t epoch_of(const struct gw_client_options *options, uint64_t *digests)
 {
@@ -105,29 +106,6 @@ static void a_mapped_server_becomes_a_remote_one(void **state)
 	setup_end(&setup);
 }
 
-/* Servers map their parts writable. */
-static uint32_t count_client_mappings(void)
-{
-	char line[1024];
-	uint32_t count = 0;
-	FILE *maps = fopen("/proc/self/maps", "re");
-	assert_non_null(maps);
-	while (fgets(line, sizeof(line), maps))
-		count += strstr(line, " r--s ") && strstr(line, "memfd:graphwire-part");
-	fclose(maps);
-	return count;
-}
-
-static void wait_for_mappings(uint32_t count)
-{
-	uint64_t end = gw_deadline_ns(100000);
-	while (count_client_mappings() != count) {
-		struct timespec pause = {.tv_nsec = 5000000};
-		assert_true(gw_now_ns() < end);
-		nanosleep(&pause, NULL);
-	}
-}
-
 /* Whichever of its engines were connected. */
 static void an_idle_client_unmaps_memory(void **state)
 {
@@ -144,12 +122,12 @@ static void an_idle_client_unmaps_memory(void **state)
 	assert_true(feat->row_bytes <= sizeof(before[0]));
 	for (int i = 0; i < ENGINES; i++) /* in turn */
 		assert_int_equal(gw_gather(client, feat, ids, 2, before), GW_OK);
-	assert_int_equal(count_client_mappings(), 2);
+	assert_int_equal(mappings_of_clients(), 2);
 	cluster_kill(&setup.cluster, 1);
-	wait_for_mappings(1);
+	mappings_wait(1);
 	assert_int_equal(gw_gather(client, feat, ids, 1, after), GW_OK);
 	cluster_kill(&setup.cluster, 0);
-	wait_for_mappings(0);
+	mappings_wait(0);
 	cluster_revive(&setup.cluster, 0);
 	cluster_revive(&setup.cluster, 1);
 	for (int i = 0; i < ENGINES; i++) {
@@ -157,9 +135,9 @@ static void an_idle_client_unmaps_memory(void **state)
 		assert_int_equal(gw_gather(client, feat, ids, 2, after), GW_OK);
 		assert_memory_equal(after, before, 2 * feat->row_bytes);
 	}
-	assert_int_equal(count_client_mappings(), 2);
+	assert_int_equal(mappings_of_clients(), 2);
 	gw_client_close(client);
-	assert_int_equal(count_client_mappings(), 0);
+	assert_int_equal(mappings_of_clients(), 0);
 	setup_end(&setup);
 }
 

@@ -50,6 +50,7 @@ static void start(struct cluster *cluster, uint32_t part, const char *tcp_driver
 					    .numa = GW_NUMA_LOCAL,
 					    .huge = GW_HUGE_OFF,
 					    .insecure = cluster->insecure,
+					    .lists = cluster->lists,
 					    .transport = cluster->transport ? cluster->transport : "tcp",
 					    .tcp_driver = tcp_driver,
 					    .idle_ms = idle_ms,

@@ -12,7 +12,8 @@ struct cluster {
 	const char *part_config;
 	uint32_t parts;
 	bool insecure;
-	const char *transport; /* of what is started from now on; NULL: TCP alone */
+	const char *transport;      /* of what is started from now on; NULL: TCP alone */
+	enum gw_server_lists lists; /* likewise */
 	struct gw_server *servers[CLUSTER_PARTS_MAX];
 	struct gw_address addresses[CLUSTER_PARTS_MAX]; /* kept over a restart */
 	char text[CLUSTER_PARTS_MAX][GW_ADDRESS_MAX];

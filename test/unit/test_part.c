@@ -17,6 +17,7 @@
 #include "core/graph/alias.h"
 #include "core/graph/npy.h"
 #include "core/graph/part.h"
+#include "core/graph/part_lists.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/digest.h"
 #include "test/support/alloc_fault.h"
@@ -366,6 +367,96 @@ static void test_failing_reads(void **state)
 	gw_fixture_end(&fixture);
 }
 
+/* --- Lists of other parts, in the memory of one part (core/graph/part_lists.h). --- */
+
+#define LIST_PARTS 3
+
+struct with_lists {
+	const struct gw_graph_meta *meta;
+	struct gw_part *parts[LIST_PARTS]; /* [0]: whole */
+};
+
+static gw_status open_with_lists(struct with_lists *with)
+{
+	struct gw_part_options options = {.arena = {.name = "test", .huge = GW_HUGE_OFF}};
+	for (uint32_t p = 1; p < LIST_PARTS; p++)
+		options.room += gw_part_lists_bytes(with->meta, p, NULL, NULL);
+	gw_status status = gw_part_open(with->meta, 0, &options, &with->parts[0]);
+	options = (struct gw_part_options){.only_lists = true};
+	for (uint32_t p = 1; p < LIST_PARTS && status == GW_OK; p++) {
+		options.into = gw_part_arena(with->parts[0]);
+		status = gw_part_open(with->meta, p, &options, &with->parts[p]);
+	}
+	return status;
+}
+
+static void close_with_lists(struct with_lists *with)
+{
+	for (uint32_t p = LIST_PARTS; p-- > 0;) {
+		gw_part_close(with->parts[p]);
+		with->parts[p] = NULL;
+	}
+}
+
+static gw_status open_lists_in_need(void *context)
+{
+	gw_status status = open_with_lists(context);
+	close_with_lists(context);
+	return status;
+}
+
+/* Every array of the lists has its bytes, and no other array is loaded or looked for. */
+static void test_lists_of_other_parts(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	struct with_lists with = {0};
+	struct gw_graph_meta *meta;
+	gw_fixture_give_times(true);
+	gw_fixture_begin(&fixture, 2, 200, LIST_PARTS);
+	gw_fixture_write(&fixture);
+	gw_fixture_give_times(false);
+	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+	with.meta = meta;
+	struct gw_part *whole[LIST_PARTS];
+	for (uint32_t p = 0; p < LIST_PARTS; p++)
+		part_open(meta, p, false, &whole[p]);
+	for (uint32_t p = 1; p < LIST_PARTS; p++) {
+		for (uint32_t i = 0; i < meta->parts[p].count; i++) {
+			char path[512];
+			snprintf(path, sizeof(path), "%s/%s", fixture.folder, meta->parts[p].arrays[i].file);
+			if (!gw_array_is_of_lists(meta, &meta->parts[p].arrays[i]))
+				assert_int_equal(unlink(path), 0);
+		}
+	}
+	assert_int_equal(open_with_lists(&with), GW_OK);
+	uint32_t held = 0, weights = 0, rows = 0;
+	for (uint32_t p = 1; p < LIST_PARTS; p++) {
+		assert_ptr_equal(gw_part_arena(with.parts[p]), gw_part_arena(with.parts[0]));
+		for (uint32_t i = 0; i < meta->parts[p].count; i++) {
+			const struct gw_array *got = gw_part_array_at(with.parts[p], i);
+			const struct gw_array *expected = gw_part_array_at(whole[p], i);
+			rows += got->apart;
+			if (got->apart)
+				continue;
+			held++;
+			weights += strstr(got->meta->key, "weight") != NULL;
+			assert_ptr_equal(got->data, gw_arena_base(gw_part_arena(with.parts[0])) + got->offset);
+			assert_memory_equal(got->data, expected->data, gw_array_meta_bytes(got->meta));
+		}
+	}
+	assert_int_equal(weights, 2 * 2); /* the weights and their tables */
+	assert_true(held > 2 * 10 && rows > 2 * 10);
+	uint64_t offset, room = gw_arena_bytes(gw_part_arena(with.parts[0]));
+	assert_int_equal(gw_arena_take(gw_part_arena(with.parts[0]), room, 1, &offset), GW_NO_MEMORY);
+	close_with_lists(&with);
+	assert_true(gw_fault_each(open_lists_in_need, &with) > 50);
+	for (uint32_t p = 0; p < LIST_PARTS; p++)
+		gw_part_close(whole[p]);
+	gw_meta_destroy(meta);
+	gw_fixture_end(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,6 +469,7 @@ int main(void)
 		cmocka_unit_test(test_skip_verify),
 		cmocka_unit_test(test_memory_short),
 		cmocka_unit_test(test_failing_reads),
+		cmocka_unit_test(test_lists_of_other_parts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

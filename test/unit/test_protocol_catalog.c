@@ -28,7 +28,7 @@ static int begin(void **state)
 	if (gw_meta_read(real.fixture.folder, &real.meta) != GW_OK ||
 	    gw_part_open(real.meta, 1, NULL, &real.part) != GW_OK)
 		return -1;
-	return gw_catalog_print(real.part, 3, GW_CATALOG_WITH_BOOK, &real.text) == GW_OK ? 0 : -1;
+	return gw_catalog_print(real.part, 3, GW_CATALOG_WITH_BOOK, false, &real.text) == GW_OK ? 0 : -1;
 }
 
 static int end(void **state)
@@ -235,7 +235,7 @@ static char *text_of_part(uint32_t number, enum gw_catalog_form form)
 	struct gw_part *part;
 	char *text;
 	assert_int_equal(gw_part_open(real.meta, number, NULL, &part), GW_OK);
-	assert_int_equal(gw_catalog_print(part, 0, form, &text), GW_OK);
+	assert_int_equal(gw_catalog_print(part, 0, form, false, &text), GW_OK);
 	gw_part_close(part);
 	return text;
 }
@@ -333,6 +333,82 @@ static void no_array_of_another_graph_joins(void **state)
 	gw_catalog_free(&catalog);
 }
 
+/* --- Lists of other parts. --- */
+
+static char *text_of_lists(void)
+{
+	struct gw_part *part;
+	char *text;
+	assert_int_equal(gw_part_open(real.meta, 1, NULL, &part), GW_OK);
+	assert_int_equal(gw_catalog_lists_print(&part, 1, 3, &text), GW_OK);
+	gw_part_close(part);
+	return text;
+}
+
+static void expect_no_lists(const char *text, const char *says)
+{
+	struct gw_catalog_lists lists;
+	assert_int_equal(gw_catalog_lists_parse(text, strlen(text), 2, 0, &lists), GW_PROTOCOL);
+	if (!strstr(gw_last_error(), says))
+		fail_msg("wanted \"%s\": %s", says, gw_last_error());
+	assert_null(lists.parts);
+}
+
+static void lists_are_parsed(void **state)
+{
+	(void)state;
+	struct gw_catalog_lists lists;
+	struct gw_catalog catalog;
+	char *text = text_of_lists(), *own;
+	assert_int_equal(gw_catalog_lists_parse(text, strlen(text), 2, 0, &lists), GW_OK);
+	assert_int_equal(lists.count, 1);
+	assert_int_equal(lists.parts[0].part, 1);
+	assert_int_equal(lists.parts[0].count, real.meta->parts[1].count);
+	for (uint32_t i = 0; i < lists.parts[0].count; i++) {
+		assert_true(gw_array_meta_same(lists.parts[0].arrays[i].meta, &real.meta->parts[1].arrays[i]));
+		assert_int_equal(lists.parts[0].arrays[i].region, 3);
+	}
+	gw_catalog_lists_free(&lists);
+	for (size_t bytes = 0; bytes < strlen(text); bytes++) {
+		assert_int_equal(gw_catalog_lists_parse(text, bytes, 2, 0, &lists), GW_PROTOCOL);
+		assert_null(lists.parts);
+	}
+	assert_int_equal(gw_catalog_lists_parse(text, strlen(text), 2, 1, &lists), GW_PROTOCOL); /* its own part */
+	gw_free(text);
+	expect_no_lists("{\"lists\": 3}", "no list");
+	expect_no_lists("{\"lists\": [{\"part\": 1}]}", "catalog of lists");
+	expect_no_lists("{\"lists\": [{\"part\": 2, \"arrays\": []}]}", "part 2 is unknown");
+	expect_no_lists("{\"lists\": [{\"part\": 1, \"arrays\": [[1]]}]}", "arrays[0]");
+	expect_no_lists("{\"lists\": [{\"part\": 1, \"arrays\": []}, {\"part\": 1, \"arrays\": []}]}", "fewer than 2");
+	/* A server says that it holds some; an older one does not. */
+	for (int holds = 0; holds < 2; holds++) {
+		assert_int_equal(gw_catalog_print(real.part, 0, GW_CATALOG_OWN, holds, &own), GW_OK);
+		assert_int_equal(gw_catalog_parse(own, strlen(own), &catalog), GW_OK);
+		assert_int_equal(catalog.holds_lists, holds);
+		gw_catalog_free(&catalog);
+		gw_free(own);
+	}
+}
+
+static gw_status parse_lists_in_need(void *context)
+{
+	struct gw_catalog_lists lists;
+	gw_status status = gw_catalog_lists_parse(context, strlen(context), 2, 0, &lists);
+	if (status == GW_OK)
+		gw_catalog_lists_free(&lists);
+	return status;
+}
+
+static gw_status print_lists_in_need(void *context)
+{
+	struct gw_part *parts[] = {context};
+	char *text;
+	gw_status status = gw_catalog_lists_print(parts, 1, 0, &text);
+	assert_true((status == GW_OK) == (text != NULL));
+	gw_free(text);
+	return status;
+}
+
 static gw_status parse_in_need(void *context)
 {
 	(void)context;
@@ -347,7 +423,7 @@ static gw_status print_in_need(void *context)
 {
 	(void)context;
 	char *text;
-	gw_status status = gw_catalog_print(real.part, 0, GW_CATALOG_WITH_BOOK, &text);
+	gw_status status = gw_catalog_print(real.part, 0, GW_CATALOG_WITH_BOOK, false, &text);
 	assert_true((status == GW_OK) == (text != NULL));
 	gw_free(text);
 	return status;
@@ -358,14 +434,22 @@ static void shortage_is_reported(void **state)
 	(void)state;
 	assert_true(gw_fault_each(parse_in_need, NULL) > 10);
 	assert_true(gw_fault_each(print_in_need, NULL) >= 1);
+	char *text = text_of_lists();
+	assert_true(gw_fault_each(parse_lists_in_need, text) > 10);
+	assert_true(gw_fault_each(print_lists_in_need, real.part) >= 1);
+	gw_free(text);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_printed_is_parsed),      cmocka_unit_test(edits_are_refused),
-		cmocka_unit_test(a_text_cut_anywhere_is_refused), cmocka_unit_test(places_are_compared),
-		cmocka_unit_test(catalogs_join_to_the_graph),     cmocka_unit_test(no_array_of_another_graph_joins),
+		cmocka_unit_test(what_is_printed_is_parsed),
+		cmocka_unit_test(edits_are_refused),
+		cmocka_unit_test(a_text_cut_anywhere_is_refused),
+		cmocka_unit_test(places_are_compared),
+		cmocka_unit_test(catalogs_join_to_the_graph),
+		cmocka_unit_test(no_array_of_another_graph_joins),
+		cmocka_unit_test(lists_are_parsed),
 		cmocka_unit_test(shortage_is_reported),
 	};
 	return cmocka_run_group_tests(tests, begin, end);

@@ -1,0 +1,23 @@
+/* The lists of a part: the arrays from which neighbours are drawn, without the rows that are fetched afterwards. A host
+ * may hold the lists of parts that it does not serve (graphwire serve --lists all).
+ *
+ *   node/TYPE/indptr, out_indptr   offsets
+ *   edge/TYPE/indices, out/indices, out/eid
+ *   edge/TYPE/NAME                 one number for each edge, which a rule may name: weights, masks, times
+ *   edge/TYPE/NAME.alias, .source, .fence
+ */
+#ifndef GW_GRAPH_PART_LISTS_H
+#define GW_GRAPH_PART_LISTS_H
+
+#include "core/graph/part.h"
+
+/* Whether an array of a part belongs to its lists. Original ids, relations and rows of several numbers do not: no draw
+ * reads them. */
+bool gw_array_is_of_lists(const struct gw_graph_meta *meta, const struct gw_array_meta *array);
+
+/* The room that the lists of a part take in an arena. leave_out: arrays that the lists shall lack, as
+ * gw_part_options.set_apart; or NULL. */
+uint64_t gw_part_lists_bytes(const struct gw_graph_meta *meta, uint32_t part,
+			     bool (*leave_out)(const void *context, const char *key), const void *context);
+
+#endif
