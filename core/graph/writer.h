@@ -76,6 +76,10 @@ gw_status gw_writer_strings(struct gw_writer *writer, uint32_t part, const char 
  * GW_NOT_FOUND: the graph has no such array; GW_DIGEST or GW_FORMAT: the file is damaged. */
 gw_status gw_writer_take(struct gw_writer *writer, uint32_t part, const char *key, const struct gw_graph_meta *from);
 
+/* The path of a file <graph_name><end> that appears with the graph, if the caller writes it before the commit. The
+ * caller frees it with gw_free. NULL: no memory. */
+char *gw_writer_path(const struct gw_writer *writer, const char *end);
+
 /* Adds a text file, <graph_name><end>, which appears with the graph. The commit puts the graph's id in place of the
  * first sixteen zeros. Copies both. GW_LIMIT, GW_NO_MEMORY. */
 gw_status gw_writer_text(struct gw_writer *writer, const char *end, const char *text);

@@ -13,9 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "core/errors/options.h"
 #include "core/memory/alloc.h"
-#include "core/memory/memory.h"
 #include "core/system/clock.h"
 #include "core/system/parallel.h"
 #include "tools/partition/balance.h"
@@ -54,24 +52,6 @@ uint64_t gw_metis_bytes(uint64_t nodes, uint64_t entries, uint32_t constraints, 
 	return entries * METIS_BYTES_ENTRY + nodes * (METIS_BYTES_NODE + 16u * constraints) + pieces * 1024ull;
 }
 
-static gw_status metis_check_memory(const struct gw_plan *plan, uint64_t bytes, const char *what)
-{
-	char want[GW_UNIT_TEXT_MAX], have[GW_UNIT_TEXT_MAX];
-	gw_status status;
-	if (plan->memory_max == 0)
-		status = gw_memory_check(bytes, -1, what);
-	else
-		status = bytes <= plan->memory_max ? GW_OK
-						   : gw_fail(GW_NO_MEMORY, "%s: needs about %s, --memory allows %s",
-							     what, gw_text_bytes(want, (double)bytes),
-							     gw_text_bytes(have, (double)plan->memory_max));
-	if (status == GW_OK)
-		return GW_OK;
-	char why[GW_ERROR_TEXT_MAX];
-	snprintf(why, sizeof(why), "%s", gw_last_error());
-	return gw_fail(status, "%s; use --method random, which needs little memory, or set --memory", why);
-}
-
 /* Refuses a graph that is too large for METIS. */
 static gw_status survey(const struct metis_plan *m)
 {
@@ -82,8 +62,8 @@ static gw_status survey(const struct metis_plan *m)
 		loops = gw_symmetric_loops(balance->sources, balance->meta->num_etypes, m->plan->threads);
 	gw_status status = gw_metis_check_counts(nodes, edges - loops, loops, balance->quantities);
 	if (status == GW_OK)
-		status = metis_check_memory(m->plan, gw_symmetric_bytes_max(nodes, edges - loops),
-					    "the symmetric graph for METIS");
+		status = gw_plan_memory_check(m->plan, gw_symmetric_bytes_max(nodes, edges - loops),
+					      "the symmetric graph for METIS");
 	return status;
 }
 
@@ -146,13 +126,14 @@ static gw_status cut(struct metis_plan *m, int32_t *piece)
 		return GW_OK;
 	}
 	uint64_t bytes = gw_metis_bytes(m->graph.nodes, m->graph.entries, m->constraints, pieces);
-	gw_status status = metis_check_memory(m->plan, bytes, "METIS");
+	gw_status status = gw_plan_memory_check(m->plan, bytes, "METIS");
 	if (status == GW_OK)
 		status = gw_metis_run(&job);
 	if (status != GW_OK)
 		return status;
 	m->assignment->objective = (uint64_t)job.measure;
 	m->assignment->has_objective = true;
+	m->assignment->process = "METIS";
 	return GW_OK;
 }
 
