@@ -1,4 +1,5 @@
-/* The names of a graph's records (records.h): NAME.tables.json and NAME.build.json. */
+/* The names of a graph's records (records.h): NAME.tables.json and NAME.build.json; and of the assignment that
+ * `partition` keeps, NAME.assignment.npy. */
 #ifndef GW_GRAPH_RECORD_NAMES_H
 #define GW_GRAPH_RECORD_NAMES_H
 
@@ -6,7 +7,10 @@
 
 extern const char *const gw_record_names[]; /* ends with NULL */
 
-/* Adds the names that the records of a graph have to the files that Graphwire wrote. json: the name of its JSON. */
+#define GW_ASSIGNMENT_FILE ".assignment.npy"
+
+/* Adds the names that the records and the assignment of a graph have to the files that Graphwire wrote. json: the name
+ * of its JSON. */
 gw_status gw_records_own(struct gw_owned *owned, const char *json);
 
 #endif

@@ -427,6 +427,11 @@ gw_status gw_writer_text(struct gw_writer *writer, const char *end, const char *
 	return GW_OK;
 }
 
+char *gw_writer_path(const struct gw_writer *writer, const char *end)
+{
+	return gw_format("%s/%s%s", gw_staging_path(writer->staging), writer->meta->graph_name, end);
+}
+
 const struct gw_graph_meta *gw_writer_meta(const struct gw_writer *writer)
 {
 	return writer->meta;
@@ -517,8 +522,7 @@ static gw_status write_texts(struct gw_writer *writer)
 		char *at = strstr(writer->texts[i].text, zeros);
 		if (at)
 			memcpy(at, id, ID_DIGITS);
-		char *path = gw_format("%s/%s%s", gw_staging_path(writer->staging), writer->meta->graph_name,
-				       writer->texts[i].end);
+		char *path = gw_writer_path(writer, writer->texts[i].end);
 		status = path ? writer_write_file(path, writer->texts[i].text) : GW_NO_MEMORY;
 		gw_free(path);
 	}

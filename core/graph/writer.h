@@ -80,6 +80,10 @@ gw_status gw_writer_take(struct gw_writer *writer, uint32_t part, const char *ke
  * digests keep on revealing what is damaged. Nothing may be linked across file systems: then the bytes are copied. */
 gw_status gw_writer_link(struct gw_writer *writer, uint32_t part, const char *key, const struct gw_graph_meta *from);
 
+/* The path of a file <graph_name><end> that appears with the graph, if the caller writes it before the commit. The
+ * caller frees it with gw_free. NULL: no memory. */
+char *gw_writer_path(const struct gw_writer *writer, const char *end);
+
 /* Adds a text file, <graph_name><end>, which appears with the graph. The commit puts the graph's id in place of the
  * first sixteen zeros. Copies both. GW_LIMIT, GW_NO_MEMORY. */
 gw_status gw_writer_text(struct gw_writer *writer, const char *end, const char *text);

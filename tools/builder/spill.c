@@ -53,23 +53,35 @@ static int make_file(const char *folder)
 	return fd;
 }
 
+gw_status gw_spill_file(struct gw_spill *spill, uint64_t bytes, int *fd)
+{
+	char text[GW_UNIT_TEXT_MAX];
+	*fd = make_file(spill->folder);
+	int error = *fd < 0 ? errno : posix_fallocate(*fd, 0, (off_t)bytes);
+	if (error && *fd >= 0)
+		close(*fd);
+	if (error)
+		return gw_fail_errno(GW_IO, error, "%s: a temporary file of %s", spill->folder,
+				     gw_text_bytes(text, (double)bytes));
+	spill->file_bytes += bytes;
+	return GW_OK;
+}
+
 static void *spill_file(struct gw_spill *spill, uint64_t bytes, gw_status *status)
 {
 	char text[GW_UNIT_TEXT_MAX];
 	uint64_t length = bytes + PAGE_BYTES;
-	int fd = make_file(spill->folder);
-	int error = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)length);
-	void *start = error ? MAP_FAILED : mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (!error && start == MAP_FAILED)
-		error = errno;
-	if (fd >= 0)
-		close(fd);
-	if (error) {
-		*status = gw_fail_errno(GW_IO, error, "%s: a temporary file of %s", spill->folder,
-					gw_text_bytes(text, (double)bytes));
+	int fd;
+	*status = gw_spill_file(spill, length, &fd);
+	if (*status != GW_OK)
 		return NULL;
-	}
-	spill->file_bytes += bytes;
+	void *start = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (start == MAP_FAILED)
+		*status = gw_fail_errno(GW_IO, errno, "%s: a temporary file of %s", spill->folder,
+					gw_text_bytes(text, (double)bytes));
+	close(fd);
+	if (*status != GW_OK)
+		return NULL;
 	char *block = (char *)start + PAGE_BYTES;
 	((struct spill_head *)block)[-1] = (struct spill_head){.start = start, .bytes = length, .mapped = true};
 	return block;

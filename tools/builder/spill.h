@@ -22,6 +22,9 @@ struct gw_spill {
 gw_status gw_spill_open(struct gw_spill *spill, const char *out, uint64_t budget);
 void gw_spill_close(struct gw_spill *spill); /* a zeroed one is allowed; give its blocks first */
 
+/* Opens a file without a name in the folder, with `bytes` reserved; the caller closes it. GW_IO names the folder. */
+gw_status gw_spill_file(struct gw_spill *spill, uint64_t bytes, int *fd);
+
 /* At least one byte, aligned to 64. On failure NULL: GW_NO_MEMORY, or GW_IO with the folder if the disk is full or
  * refuses a file. For sequences of calls: a call that finds *status set does nothing. */
 void *gw_spill_take(struct gw_spill *spill, uint64_t bytes, gw_status *status);

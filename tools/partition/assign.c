@@ -1,10 +1,13 @@
-/* What the methods of assignment share: memory for the result, and the classes of nodes to balance separately.
+/* What the methods of assignment share: memory for the result, the limit of memory, and the classes of nodes to balance
+ * separately.
  *
  *   options -> classes: one for all nodes, or one for each type; each split by numbers or the training mask
  */
 #include <stdio.h>
 
+#include "core/errors/units.h"
 #include "core/memory/alloc.h"
+#include "core/memory/memory.h"
 #include "tools/partition/plan.h"
 
 gw_status gw_assignment_make(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *out)
@@ -30,6 +33,33 @@ void gw_assignment_free(struct gw_assignment *assignment)
 		gw_free(assignment->piece[t]);
 	gw_free(assignment->piece);
 	*assignment = (struct gw_assignment){0};
+}
+
+gw_status gw_plan_memory_check(const struct gw_plan *plan, uint64_t bytes, const char *what)
+{
+	char want[GW_UNIT_TEXT_MAX], have[GW_UNIT_TEXT_MAX];
+	gw_status status;
+	if (plan->memory_max == 0)
+		status = gw_memory_check(bytes, -1, what);
+	else
+		status = bytes <= plan->memory_max ? GW_OK
+						   : gw_fail(GW_NO_MEMORY, "%s: needs about %s, --memory allows %s",
+							     what, gw_text_bytes(want, (double)bytes),
+							     gw_text_bytes(have, (double)plan->memory_max));
+	if (status == GW_OK)
+		return GW_OK;
+	char why[GW_ERROR_TEXT_MAX];
+	snprintf(why, sizeof(why), "%s", gw_last_error());
+	return gw_fail(status, "%s; use --method random, which needs little memory, or set --memory", why);
+}
+
+uint64_t gw_plan_lists_bytes(const struct gw_plan *plan)
+{
+	struct gw_memory memory;
+	if (plan->memory_max)
+		return plan->memory_max / 2;
+	gw_memory_read("", -1, &memory);
+	return memory.available / 10 * 7 / 2;
 }
 
 /* NULL if the type has no mask of this shape. */

@@ -120,7 +120,7 @@ static gw_status partition_check(void *input)
 	return GW_OK;
 }
 
-static const char *const methods[] = {"metis", "random", NULL};
+static const char *const methods[] = {"metis", "random", "kaminpar", NULL};
 static const char *const objectives[] = {"cut", "vol", NULL};
 
 #define A struct partition_arguments
@@ -129,8 +129,13 @@ static const struct gw_option table[] = {
 	 GW_OPTION_NUMBER(A, plan.parts, 1, GW_PARTS_MAX, .missing = "give the number of parts")},
 	{"out", "FOLDER", "write the parts here (must not exist)", 0,
 	 GW_OPTION_TEXT(A, out, .missing = "name a new folder for the parts")},
-	{"method", "metis|random", "metis (default) cuts few edges; random works for any size", 1,
-	 GW_OPTION_CHOICE(A, plan.method, methods)},
+	{"method", "metis|random|kaminpar",
+	 "metis (default) cuts few edges; kaminpar too, in less memory, by Python's module of that name; random works for "
+	 "any size",
+	 1, GW_OPTION_CHOICE(A, plan.method, methods)},
+	{"python", "PROGRAM",
+	 "the Python that has the module kaminpar (default python3); install it with pip install kaminpar", 1,
+	 GW_OPTION_TEXT(A, plan.python)},
 	{"assignment", "[TYPE=]FILE|FOLDER",
 	 "take the part of each node from another partitioner: FILE.npy of integers, or text with PART or NODE PART on each "
 	 "line, for the nodes of the type, or of all types in the graph's order; FOLDER: TYPE.npy or TYPE.txt of each type; "
@@ -226,6 +231,8 @@ static gw_status partition_check_counts(const struct gw_plan *plan, const struct
 		nodes += meta->ntypes[t].count;
 	for (uint32_t e = 0; e < meta->num_etypes; e++)
 		edges += meta->etypes[e].count;
+	if (plan->method == GW_PLAN_KAMINPAR)
+		return gw_kaminpar_check(plan);
 	if (plan->method != GW_PLAN_METIS || (uint64_t)plan->parts * plan->trainers == 1)
 		return GW_OK;
 	gw_status status = gw_metis_check_built();
@@ -257,7 +264,7 @@ static gw_status run_part(const struct partition_arguments *a, const struct gw_p
 		report->split = &split;
 		report->volume = plan->objective == GW_PLAN_VOL;
 		report->peak_bytes = peak_bytes(RUSAGE_SELF);
-		report->peak_metis_bytes = assignment.has_objective ? peak_bytes(RUSAGE_CHILDREN) : 0;
+		report->peak_process_bytes = assignment.process ? peak_bytes(RUSAGE_CHILDREN) : 0;
 		report->total_s += partition_seconds_since(measure_ns) + assignment.symmetric_s + assignment.method_s;
 		status = gw_plan_report_print(report, a->json);
 	}
@@ -303,6 +310,7 @@ static gw_status partition_command_run(const struct partition_arguments *a)
 		goto close_part;
 	found.plan.numbers = gw_plan_numbers_of(numbers);
 	found.plan.given = a->given;
+	found.plan.out = a->out;
 	drop_mapping(part);
 	snprintf(meta->part_method, sizeof(meta->part_method), "%s", gw_plan_method_name(a->plan.method));
 	struct gw_plan_report report = {.meta = meta, .open_s = partition_seconds_since(start_ns)};
@@ -329,8 +337,9 @@ int gw_tool_partition(int argc, char **argv)
 						  .argument_missing = "name the JSON or the folder of a graph",
 						  .doc = doc,
 						  .check = partition_check};
-	struct partition_arguments a = {
-		.plan = {.trainers = 1, .method = GW_PLAN_GIVEN}}; /* until --method says another */
+	struct partition_arguments a = {.plan = {.trainers = 1,
+						 .method = GW_PLAN_GIVEN,
+						 .python = "python3"}}; /* until --method says another */
 	gw_options_parse(&options, argc, argv, &a);
 	gw_status status = partition_command_run(&a);
 	return gw_exit_status("graphwire partition", status);

@@ -7,6 +7,7 @@ static const struct {
 } methods[] = {
 	[GW_PLAN_METIS] = {"metis", gw_assign_metis},
 	[GW_PLAN_RANDOM] = {"random", gw_assign_random},
+	[GW_PLAN_KAMINPAR] = {"kaminpar", gw_assign_kaminpar},
 	[GW_PLAN_GIVEN] = {"given", gw_assign_given},
 };
 

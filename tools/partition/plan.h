@@ -13,7 +13,7 @@
 #include "tools/store.h"
 #include "tools/times.h"
 
-enum gw_plan_method { GW_PLAN_METIS, GW_PLAN_RANDOM, GW_PLAN_GIVEN };
+enum gw_plan_method { GW_PLAN_METIS, GW_PLAN_RANDOM, GW_PLAN_KAMINPAR, GW_PLAN_GIVEN };
 enum gw_plan_objective { GW_PLAN_CUT, GW_PLAN_VOL };
 
 #define GW_PLAN_TRAIN_MASK      "train_mask" /* the node feature that --balance-train uses */
@@ -49,8 +49,10 @@ struct gw_plan {
 	const char *const *given;              /* [given_count]: the words of --assignment */
 	uint32_t given_count;
 	uint64_t seed;
-	unsigned threads; /* 0: all processors */
-	/* Bytes that METIS may use; 0: the free memory. Half of it is for the lists of a part; 0: 0.35 of the free
+	unsigned threads;   /* 0: all processors */
+	const char *python; /* the program that runs KaMinPar */
+	const char *out;    /* temporary files are in the folder of this path */
+	/* Bytes that the method may use; 0: the free memory. Half of it is for the lists of a part; 0: 0.35 of the free
 	 * memory. What exceeds that is in temporary files. */
 	uint64_t memory_max;
 	struct gw_plan_weights weights; /* the caller frees them */
@@ -124,7 +126,10 @@ struct gw_assignment {
 	uint16_t **piece;   /* [ntypes][count of the type] */
 	uint64_t objective; /* METIS's own result: weight cut or communication volume, over the pieces */
 	bool has_objective;
-	const char *note; /* a note for the user about the assignment, or NULL; static */
+	const char *process; /* the method ran in a process of its own: its name; static */
+	uint64_t file_bytes; /* of temporary files */
+	bool keep;           /* another run may give another assignment: gw_split writes it beside the parts */
+	const char *note;    /* a note for the user about the assignment, or NULL; static */
 	double symmetric_s, method_s;
 };
 
@@ -141,6 +146,19 @@ gw_status gw_assign_random(const struct gw_plan *plan, const struct gw_part *par
  * gw_text_open_file. */
 gw_status gw_assign_given(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment);
 
+/* Runs KaMinPar, from the Python module kaminpar, in a process of plan->python, on the symmetric graph without loops
+ * and repeats. A node weighs its share of all quantities that the plan balances; then the assignment is repaired
+ * (refine.h). With one thread the same seed gives the same assignment. GW_UNSUPPORTED: Python or the module is missing;
+ * GW_LIMIT: too many nodes or quantities; GW_NO_MEMORY: the estimate exceeds the memory, or the process was killed;
+ * GW_IO, GW_NO_SPACE: the process or a temporary file failed; GW_RANGE: its answer is wrong. */
+gw_status gw_assign_kaminpar(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment);
+
+/* Whether plan->python has KaMinPar with 64-bit ids. GW_UNSUPPORTED names what is missing. */
+gw_status gw_kaminpar_check(const struct gw_plan *plan);
+
+/* The bytes that KaMinPar's process needs for a symmetric graph, in addition to the graph's file. */
+uint64_t gw_kaminpar_bytes(uint64_t nodes, uint64_t entries);
+
 /* What the plan's method does: one of the functions above and below. */
 gw_status gw_assign(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment);
 
@@ -155,6 +173,14 @@ gw_status gw_metis_check_built(void);
 
 /* Checks that METIS accepts these numbers of nodes, edges without loops, loops and constraints. GW_LIMIT if not. */
 gw_status gw_metis_check_counts(uint64_t nodes, uint64_t edges, uint64_t loops, uint32_t constraints);
+
+/* GW_NO_MEMORY unless the plan allows the bytes, or without a limit, unless they are free: the text names `what` and
+ * other methods. */
+gw_status gw_plan_memory_check(const struct gw_plan *plan, uint64_t bytes, const char *what);
+
+/* The bytes for lists that a step holds: half of the plan's limit, because the kernel keeps pages of files in the rest.
+ */
+uint64_t gw_plan_lists_bytes(const struct gw_plan *plan);
 
 /* The bytes that METIS needs for a symmetric graph with this number of entries, in addition to the graph itself. */
 uint64_t gw_metis_bytes(uint64_t nodes, uint64_t entries, uint32_t constraints, uint32_t pieces);

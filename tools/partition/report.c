@@ -52,8 +52,11 @@ static void partition_print_text(const struct gw_plan_report *r)
 	       r->split->renumber_s, r->split->edges_s, r->split->rows_s, r->split->commit_s, r->total_s);
 	printf("wrote %s; peak memory %s", gw_text_bytes(text, (double)r->split->bytes),
 	       gw_text_bytes(more, (double)r->peak_bytes));
-	if (r->peak_metis_bytes)
-		printf(", in METIS's process %s", gw_text_bytes(text, (double)r->peak_metis_bytes));
+	if (r->peak_process_bytes)
+		printf(", in %s's process %s", r->assignment->process,
+		       gw_text_bytes(text, (double)r->peak_process_bytes));
+	if (r->assignment->file_bytes)
+		printf("; temporary files %s", gw_text_bytes(text, (double)r->assignment->file_bytes));
 	printf("\n");
 }
 
@@ -100,7 +103,11 @@ static gw_status partition_print_json(const struct gw_plan_report *r)
 		"balance_ntypes", partition_types_of(r, true), "nodes_per_part", array_of(all, q->parts),
 		"ntypes_per_part", partition_types_of(r, false), "edges_per_part", array_of(q->part_edges, q->parts),
 		"seconds", seconds_of(r), "bytes", (json_int_t)r->split->bytes, "peak_bytes", (json_int_t)r->peak_bytes,
-		"peak_metis_bytes", (json_int_t)r->peak_metis_bytes);
+		"peak_metis_bytes", (json_int_t)(r->assignment->has_objective ? r->peak_process_bytes : 0));
+	if (object && r->assignment->process)
+		json_object_set_new(object, "peak_process_bytes", json_integer((json_int_t)r->peak_process_bytes));
+	if (object && r->assignment->file_bytes)
+		json_object_set_new(object, "temporary_bytes", json_integer((json_int_t)r->assignment->file_bytes));
 	if (object && q->train) {
 		json_object_set_new(object, "train_per_part", array_of(q->train, q->parts));
 		json_object_set_new(json_object_get(object, "balance"), "train",

@@ -12,9 +12,9 @@ struct gw_plan_report {
 	const struct gw_split_stats *split;
 	bool volume; /* METIS's result is communication volume, not edges cut */
 	double open_s, measure_s, total_s;
-	uint64_t peak_bytes;       /* peak memory of this process */
-	uint64_t peak_metis_bytes; /* of METIS's process, including the memory shared with this one; 0: METIS did not
-				      run */
+	uint64_t peak_bytes;         /* peak memory of this process */
+	uint64_t peak_process_bytes; /* of the method's process, including the memory shared with this one; 0: it had
+					none */
 };
 
 /* Prints to stdout. GW_NO_MEMORY. GW_IO: writing to stdout failed, but the graph is in place. */

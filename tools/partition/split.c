@@ -13,11 +13,14 @@
  */
 #include "tools/partition/split.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/graph/id_index.h"
+#include "core/graph/npy.h"
+#include "core/graph/record_names.h"
 #include "core/memory/alloc.h"
-#include "core/memory/memory.h"
 #include "core/system/clock.h"
 #include "core/system/parallel.h"
 
@@ -311,16 +314,6 @@ static gw_status write_times(struct gw_split *split)
 	return status;
 }
 
-/* Half of the limit: the kernel keeps pages of files in the rest. */
-static uint64_t lists_bytes(const struct gw_plan *plan)
-{
-	struct gw_memory memory;
-	if (plan->memory_max)
-		return plan->memory_max / 2;
-	gw_memory_read("", -1, &memory);
-	return memory.available / 10 * 7 / 2;
-}
-
 static gw_status prepare(struct gw_split *split, const char *folder, bool replace)
 {
 	if (split->in->num_parts != 1)
@@ -332,7 +325,7 @@ static gw_status prepare(struct gw_split *split, const char *folder, bool replac
 	split->edge_id = gw_calloc(split->in->num_etypes, sizeof(*split->edge_id));
 	if (!split->new_id || !split->old_id || !split->edge_id)
 		return GW_NO_MEMORY;
-	gw_status status = gw_spill_open(&split->spill, folder, lists_bytes(split->plan));
+	gw_status status = gw_spill_open(&split->spill, folder, gw_plan_lists_bytes(split->plan));
 	if (status == GW_OK)
 		status = split_make_schema(split);
 	if (status == GW_OK)
@@ -343,6 +336,34 @@ static gw_status prepare(struct gw_split *split, const char *folder, bool replac
 	if (status == GW_OK)
 		status = set_units(split);
 	return status == GW_OK ? set_stores(split) : status;
+}
+
+/* NAME.assignment.npy: the part of each node of the input, type after type, for --assignment. */
+static gw_status write_assignment(const struct gw_split *split)
+{
+	uint8_t header[GW_NPY_HEADER_BYTES];
+	uint64_t nodes = 0;
+	for (uint32_t t = 0; t < split->in->num_ntypes; t++)
+		nodes += split->in->ntypes[t].count;
+	gw_status status = gw_npy_format(GW_UINT16, 1, &nodes, header);
+	char *path = gw_writer_path(split->writer, GW_ASSIGNMENT_FILE);
+	FILE *file = path ? fopen(path, "wbxe") : NULL;
+	if (status == GW_OK && !file)
+		status = path ? gw_fail_errno(GW_IO, errno, "%s: cannot create", path) : GW_NO_MEMORY;
+	bool written = status == GW_OK && fwrite(header, sizeof(header), 1, file) == 1;
+	for (uint32_t t = 0; t < split->in->num_ntypes && written; t++) {
+		uint64_t count = split->in->ntypes[t].count;
+		written = fwrite(split->assignment->piece[t], sizeof(uint16_t), count, file) == count;
+	}
+	int error = errno;
+	if (file && fclose(file) != 0 && written) {
+		error = errno;
+		written = false;
+	}
+	if (status == GW_OK && !written)
+		status = gw_fail_errno(error == ENOSPC ? GW_NO_SPACE : GW_IO, error, "%s: cannot write", path);
+	gw_free(path);
+	return status;
 }
 
 gw_status gw_split(const struct gw_plan *plan, const struct gw_part *part, const struct gw_assignment *assignment,
@@ -370,6 +391,8 @@ gw_status gw_split(const struct gw_plan *plan, const struct gw_part *part, const
 		status = gw_id_index_write(split.writer, split.threads, 0);
 	if (status == GW_OK)
 		status = write_times(&split);
+	if (status == GW_OK && assignment->keep)
+		status = write_assignment(&split);
 	if (status != GW_OK) {
 		gw_writer_abort(split.writer);
 		goto done;

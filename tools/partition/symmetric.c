@@ -1,11 +1,12 @@
 /* Builds the symmetric, loop-free, simple graph with weights from CSC, in parallel and in little memory.
  *
- *   count both ends of every edge -> offsets -> scatter both ends -> sort each list -> count its distinct ids
- *   -> drop nodes without neighbours, offsets again -> write ids and their multiplicities
+ *   count both ends of every edge -> offsets -> for each range of nodes: scatter both ends -> sort each list -> count
+ * its distinct ids the whole graph: one range -> drop nodes without neighbours, offsets again -> write ids and their
+ * multiplicities
  *
  * The scatter runs in any order (atomic cursors). The sort makes the result the same for any number of threads. Ids
- * have 32 bits, as in Debian's METIS. Each list is sorted by insertion, by quicksort, or (hubs) by radix. Fails with
- * GW_LIMIT (too big for 32 bits) and GW_NO_MEMORY.
+ * have 32 bits. Each list is sorted by insertion, by quicksort, or (hubs) by radix. Fails with GW_LIMIT (too big for 32
+ * bits) and GW_NO_MEMORY.
  */
 #include "tools/partition/symmetric.h"
 
@@ -20,32 +21,36 @@
 #define RADIX_MIN      512u /* shorter lists use quicksort, which bounds its worst case */
 #define RADIX_BITS     11u
 
-struct symmetric_build {
-	const struct gw_symmetric_source *source;
-	uint64_t nodes;
-	uint32_t *start;  /* [nodes + 1]: the begin of each node's list */
-	uint32_t *cursor; /* [nodes]: counts, then write positions, then distinct ids, then the node's new number */
-	uint32_t *list;   /* both ends of all edges */
-	uint32_t **scratch;
-	uint64_t *loops;  /* one sum for all threads */
-	uint64_t longest; /* length of the longest list */
-	uint32_t id_bits; /* bits of the largest id */
+struct gw_symmetric_build {
+	const struct gw_symmetric_source *sources;
+	size_t count;
+	unsigned threads;
+	const struct gw_symmetric_source *source; /* the one that is read now */
+	struct gw_symmetric_range *range;
+	uint64_t *counts;      /* [all + 1]: range->ends while they are counts */
+	uint32_t *cursor;      /* of the range: write positions, then distinct ids */
+	uint32_t **scratch;    /* [threads] */
+	uint64_t *loops;       /* one sum for all threads */
+	uint64_t longest;      /* length of the longest list */
+	uint32_t id_bits;      /* bits of the largest id */
+	struct gw_arena *room; /* of list and cursor */
 	struct gw_symmetric *out;
 };
 
-static uint64_t list_bytes(uint64_t nodes, uint64_t edges)
+static uint64_t list_bytes(uint64_t nodes, uint64_t ends)
 {
-	return 2 * edges * sizeof(uint32_t) + (2 * nodes + 1) * sizeof(uint32_t);
+	return (ends + nodes) * sizeof(uint32_t);
 }
 
 uint64_t gw_symmetric_bytes_max(uint64_t nodes, uint64_t edges)
 {
-	return list_bytes(nodes, edges) + 4 * edges * sizeof(int32_t) + (2 * nodes + 1) * sizeof(int32_t);
+	return list_bytes(nodes, 2 * edges) + nodes * (sizeof(uint64_t) + sizeof(uint32_t)) +
+	       4 * edges * sizeof(int32_t) + (2 * nodes + 1) * sizeof(int32_t);
 }
 
 static gw_status count_loops(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	struct symmetric_build *build = context;
+	struct gw_symmetric_build *build = context;
 	const struct gw_symmetric_source *source = build->source;
 	const struct gw_adjacency *a = source->adjacency;
 	uint64_t loops = 0;
@@ -64,7 +69,7 @@ uint64_t gw_symmetric_loops(const struct gw_symmetric_source *sources, size_t co
 {
 	uint64_t loops = 0;
 	for (size_t i = 0; i < count; i++) {
-		struct symmetric_build build = {.source = &sources[i], .loops = &loops};
+		struct gw_symmetric_build build = {.source = &sources[i], .loops = &loops};
 		if (sources[i].src_base ==
 		    sources[i].dst_base) /* only a type whose ends have the same type has loops */
 			gw_parallel_for(threads, sources[i].adjacency->rows, ROWS_GRAIN, count_loops, &build);
@@ -72,60 +77,72 @@ uint64_t gw_symmetric_loops(const struct gw_symmetric_source *sources, size_t co
 	return loops;
 }
 
-/* Prefetches its cursor before it is needed. */
-static inline uint64_t symmetric_source(const struct symmetric_build *build, uint64_t i)
-{
-	const struct gw_symmetric_source *source = build->source;
-	const struct gw_adjacency *a = source->adjacency;
-	if (i + PREFETCH_AHEAD < a->edges) {
-		uint64_t next = gw_load_id(a->indices, a->index_bytes, i + PREFETCH_AHEAD);
-		__builtin_prefetch(&build->cursor[source->src_base + next], 1);
-	}
-	return source->src_base + gw_load_id(a->indices, a->index_bytes, i);
-}
-
 static gw_status count_ends(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	struct symmetric_build *build = context;
+	struct gw_symmetric_build *build = context;
 	const struct gw_symmetric_source *source = build->source;
 	const struct gw_adjacency *a = source->adjacency;
 	for (uint64_t row = begin; row < end; row++) {
-		uint64_t from, to, self = source->dst_base + row;
-		uint32_t own = 0;
+		uint64_t from, to, self = source->dst_base + row, own = 0;
 		gw_adjacency_list(a, row, &from, &to);
 		for (uint64_t i = from; i < to; i++) {
-			uint64_t other = symmetric_source(build, i);
+			uint64_t other = source->src_base + gw_load_id(a->indices, a->index_bytes, i);
+			if (i + PREFETCH_AHEAD < a->edges) {
+				uint64_t next = gw_load_id(a->indices, a->index_bytes, i + PREFETCH_AHEAD);
+				__builtin_prefetch(&build->counts[source->src_base + next], 1);
+			}
 			if (other == self)
 				continue;
-			__atomic_fetch_add(&build->cursor[other], 1u, __ATOMIC_RELAXED);
+			__atomic_fetch_add(&build->counts[other], 1u, __ATOMIC_RELAXED);
 			own++;
 		}
-		__atomic_fetch_add(&build->cursor[self], own, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&build->counts[self], own, __ATOMIC_RELAXED);
 	}
 	(void)thread;
 	return GW_OK;
 }
 
-static gw_status scatter_ends(void *context, uint64_t begin, uint64_t end, unsigned thread)
+/* The ends in the range only. `whole` is a constant, so that the loop over the whole graph has no comparisons. */
+static inline __attribute__((always_inline)) void scatter(const struct gw_symmetric_build *build, uint64_t begin,
+							  uint64_t end, bool whole)
 {
-	struct symmetric_build *build = context;
+	const uint64_t first = whole ? 0 : build->range->first, nodes = build->range->end - first;
 	const struct gw_symmetric_source *source = build->source;
 	const struct gw_adjacency *a = source->adjacency;
+	uint32_t *cursor = build->cursor, *list = build->range->list;
 	for (uint64_t row = begin; row < end; row++) {
 		uint64_t from, to, self = source->dst_base + row;
-		uint32_t own = 0;
+		uint32_t own = 0, *mine = NULL;
 		gw_adjacency_list(a, row, &from, &to);
-		for (uint64_t i = from; i < to; i++)
+		for (uint64_t i = from; i < to && (whole || self - first < nodes); i++)
 			own += source->src_base + gw_load_id(a->indices, a->index_bytes, i) != self;
-		uint32_t *mine = build->list + __atomic_fetch_add(&build->cursor[self], own, __ATOMIC_RELAXED);
+		if (whole || self - first < nodes)
+			mine = list + __atomic_fetch_add(&cursor[self - first], own, __ATOMIC_RELAXED);
 		for (uint64_t i = from; i < to; i++) {
-			uint64_t other = symmetric_source(build, i);
+			uint64_t other = source->src_base + gw_load_id(a->indices, a->index_bytes, i);
+			if (i + PREFETCH_AHEAD < a->edges) {
+				uint64_t next =
+					source->src_base + gw_load_id(a->indices, a->index_bytes, i + PREFETCH_AHEAD);
+				__builtin_prefetch(&cursor[whole || next - first < nodes ? next - first : 0], 1);
+			}
 			if (other == self)
 				continue;
-			*mine++ = (uint32_t)other;
-			build->list[__atomic_fetch_add(&build->cursor[other], 1u, __ATOMIC_RELAXED)] = (uint32_t)self;
+			if (whole || mine)
+				*mine++ = (uint32_t)other;
+			if (whole || other - first < nodes)
+				list[__atomic_fetch_add(&cursor[other - first], 1u, __ATOMIC_RELAXED)] = (uint32_t)self;
 		}
 	}
+}
+
+static gw_status scatter_ends(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	const struct gw_symmetric_build *build = context;
+	const struct gw_symmetric_range *range = build->range;
+	if (range->end - range->first == range->all)
+		scatter(build, begin, end, true);
+	else
+		scatter(build, begin, end, false);
 	(void)thread;
 	return GW_OK;
 }
@@ -191,13 +208,19 @@ static void sort_radix(uint32_t *ids, size_t n, uint32_t *room, uint32_t id_bits
 		memcpy(ids, from, n * sizeof(*ids));
 }
 
+static const uint32_t *list_of(const struct gw_symmetric_range *range, uint64_t node, size_t *n)
+{
+	*n = range->ends[node + 1] - range->ends[node];
+	return range->list + (range->ends[node] - range->ends[range->first]);
+}
+
 /* Stores each number of distinct ids in cursor. */
 static gw_status sort_lists(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	struct symmetric_build *build = context;
+	struct gw_symmetric_build *build = context;
 	for (uint64_t v = begin; v < end; v++) {
-		uint32_t *ids = build->list + build->start[v];
-		size_t n = build->start[v + 1] - build->start[v];
+		size_t n;
+		uint32_t *ids = (uint32_t *)list_of(build->range, build->range->first + v, &n);
 		if (n >= RADIX_MIN) {
 			if (!build->scratch[thread])
 				build->scratch[thread] = gw_malloc(build->longest * sizeof(uint32_t));
@@ -215,53 +238,67 @@ static gw_status sort_lists(void *context, uint64_t begin, uint64_t end, unsigne
 	return GW_OK;
 }
 
-static gw_status symmetric_write_lists(void *context, uint64_t begin, uint64_t end, unsigned thread)
-{
-	struct symmetric_build *build = context;
-	struct gw_symmetric *out = build->out;
-	for (uint64_t v = begin; v < end; v++) {
-		const uint32_t *ids = build->list + build->start[v];
-		size_t n = build->start[v + 1] - build->start[v];
-		if (n == 0)
-			continue;
-		uint64_t at = (uint64_t)out->xadj[build->cursor[v]];
-		int32_t *to = out->adjncy + at, *weight = out->adjwgt + at;
-		for (size_t i = 0, next; i < n; i = next) {
-			for (next = i + 1; next < n && ids[next] == ids[i]; next++)
-				;
-			*to++ = (int32_t)build->cursor[ids[i]];
-			*weight++ = (int32_t)(next - i);
-		}
-	}
-	(void)thread;
-	return GW_OK;
-}
-
-static gw_status for_sources(struct symmetric_build *build, const struct gw_symmetric_source *sources, size_t count,
-			     unsigned threads, gw_status (*body)(void *, uint64_t, uint64_t, unsigned))
+static gw_status for_sources(struct gw_symmetric_build *build, gw_status (*body)(void *, uint64_t, uint64_t, unsigned))
 {
 	gw_status status = GW_OK;
-	for (size_t i = 0; i < count && status == GW_OK; i++) {
-		build->source = &sources[i];
-		status = gw_parallel_for(threads, sources[i].adjacency->rows, ROWS_GRAIN, body, build);
+	for (size_t i = 0; i < build->count && status == GW_OK; i++) {
+		build->source = &build->sources[i];
+		status = gw_parallel_for(build->threads, build->source->adjacency->rows, ROWS_GRAIN, body, build);
 	}
 	return status;
 }
 
-/* The counts in cursor become start, and cursor the first write positions. */
-static void symmetric_place_lists(struct symmetric_build *build)
+/* The counts become the ends before each node. */
+static void number_nodes(struct gw_symmetric_build *build)
 {
-	uint32_t sum = 0;
-	for (uint64_t v = 0; v < build->nodes; v++) {
-		uint32_t count = build->cursor[v];
-		build->start[v] = build->cursor[v] = sum;
+	struct gw_symmetric_range *range = build->range;
+	uint64_t sum = 0;
+	for (uint64_t v = 0; v < range->all; v++) {
+		uint64_t count = range->ends[v];
+		range->ends[v] = sum;
+		range->number[v] = (uint32_t)range->nodes;
+		range->nodes += count > 0;
 		sum += count;
 		if (count > build->longest)
 			build->longest = count;
 	}
-	build->start[build->nodes] = sum;
-	while (build->id_bits < 32 && build->nodes > 1ull << build->id_bits)
+	range->ends[range->all] = sum;
+	range->edges = sum / 2;
+	while (build->id_bits < 32 && range->all > 1ull << build->id_bits)
 		build->id_bits++;
+}
+
+gw_status gw_symmetric_range_open(const struct gw_symmetric_source *sources, size_t count, uint64_t nodes,
+				  unsigned threads, struct gw_symmetric_range *out)
+{
+	*out = (struct gw_symmetric_range){.all = nodes};
+	if (nodes >= UINT32_MAX)
+		return gw_fail(GW_LIMIT, "%llu nodes do not fit in 32-bit ids", (unsigned long long)nodes);
+	struct gw_symmetric_build *build = gw_calloc(1, sizeof(*build));
+	if (!build)
+		return GW_NO_MEMORY;
+	*build = (struct gw_symmetric_build){
+		.sources = sources, .count = count, .threads = threads ? threads : gw_processors(), .range = out};
+	out->build = build;
+	out->ends = build->counts = gw_calloc(nodes + 1, sizeof(*out->ends));
+	out->number = gw_malloc((nodes + 1) * sizeof(*out->number));
+	build->scratch = gw_calloc(build->threads, sizeof(*build->scratch));
+	if (!out->ends || !out->number || !build->scratch)
+		return GW_NO_MEMORY;
+	gw_status status = for_sources(build, count_ends);
+	if (status == GW_OK)
+		number_nodes(build);
+	if (status == GW_OK && build->longest >= UINT32_MAX)
+		status = gw_fail(GW_LIMIT, "a node has %llu ends of edges, and at most %u are supported",
+				 (unsigned long long)build->longest, UINT32_MAX - 1);
+	return status;
+}
+
+static void close_range(struct gw_symmetric_range *range)
+{
+	gw_arena_destroy(range->build->room);
+	range->build->room = NULL;
+	range->list = range->distinct = NULL;
 }
 
 static gw_status take_room(struct gw_arena *arena, uint64_t bytes, void *out)
@@ -273,14 +310,83 @@ static gw_status take_room(struct gw_arena *arena, uint64_t bytes, void *out)
 	return status;
 }
 
-/* The offsets come from the distinct ids in cursor. cursor becomes the new numbers of the nodes that stay. */
-static gw_status place_result(struct symmetric_build *build)
+gw_status gw_symmetric_range_next(struct gw_symmetric_range *range, uint64_t bytes)
 {
+	struct gw_symmetric_build *build = range->build;
+	const struct gw_arena_options options = {.name = "edges, both ways", .numa = GW_NUMA_LOCAL};
+	uint64_t first = range->end, end = first;
+	close_range(range);
+	range->first = first;
+	while (end < range->all &&
+	       (end == first || (list_bytes(end + 1 - first, range->ends[end + 1] - range->ends[first]) <= bytes &&
+				 range->ends[end + 1] - range->ends[first] < UINT32_MAX)))
+		end++;
+	range->end = end;
+	if (first == end)
+		return GW_OK;
+	uint64_t ends = range->ends[end] - range->ends[first];
+	gw_status status = gw_arena_create(list_bytes(end - first, ends) + 2 * GW_ARENA_ALIGN, &options, &build->room);
+	if (status == GW_OK)
+		status = take_room(build->room, (end - first) * sizeof(uint32_t), &build->cursor);
+	if (status == GW_OK)
+		status = take_room(build->room, ends * sizeof(uint32_t), &range->list);
+	if (status != GW_OK)
+		return status;
+	for (uint64_t v = first; v < end; v++)
+		build->cursor[v - first] = (uint32_t)(range->ends[v] - range->ends[first]);
+	range->distinct = build->cursor;
+	status = for_sources(build, scatter_ends);
+	if (status == GW_OK)
+		status = gw_parallel_for(build->threads, end - first, ROWS_GRAIN, sort_lists, build);
+	return status;
+}
+
+void gw_symmetric_range_close(struct gw_symmetric_range *range)
+{
+	struct gw_symmetric_build *build = range->build;
+	if (build)
+		close_range(range);
+	for (unsigned i = 0; build && build->scratch && i < build->threads; i++)
+		gw_free(build->scratch[i]);
+	if (build)
+		gw_free(build->scratch);
+	gw_free(build);
+	gw_free(range->ends);
+	gw_free(range->number);
+	*range = (struct gw_symmetric_range){0};
+}
+
+/* --- The whole graph. --- */
+
+static gw_status symmetric_write_lists(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	struct gw_symmetric_build *build = context;
 	struct gw_symmetric *out = build->out;
-	for (uint64_t v = 0; v < build->nodes; v++) {
-		out->entries += build->cursor[v];
-		out->nodes += build->cursor[v] > 0;
+	for (uint64_t v = begin; v < end; v++) {
+		size_t n;
+		const uint32_t *ids = list_of(build->range, v, &n), *number = build->range->number;
+		if (n == 0)
+			continue;
+		uint64_t at = (uint64_t)out->xadj[number[v]];
+		int32_t *to = out->adjncy + at, *weight = out->adjwgt + at;
+		for (size_t i = 0, next; i < n; i = next) {
+			for (next = i + 1; next < n && ids[next] == ids[i]; next++)
+				;
+			*to++ = (int32_t)number[ids[i]];
+			*weight++ = (int32_t)(next - i);
+		}
 	}
+	(void)thread;
+	return GW_OK;
+}
+
+/* The offsets come from the distinct ids. */
+static gw_status place_result(const struct gw_symmetric_range *range, struct gw_symmetric *out)
+{
+	out->nodes = range->nodes;
+	out->edges = range->edges;
+	for (uint64_t v = 0; v < range->all; v++)
+		out->entries += range->distinct[v];
 	struct gw_arena_options options = {.name = "symmetric graph", .numa = GW_NUMA_LOCAL};
 	uint64_t bytes = (2 * out->nodes + 1 + 2 * out->entries) * sizeof(int32_t) + 4 * GW_ARENA_ALIGN;
 	gw_status status = gw_arena_create(bytes, &options, &out->arena);
@@ -294,72 +400,41 @@ static gw_status place_result(struct symmetric_build *build)
 		status = take_room(out->arena, out->entries * sizeof(int32_t), &out->adjwgt);
 	if (status != GW_OK)
 		return status;
-	int32_t sum = 0, next = 0;
-	for (uint64_t v = 0; v < build->nodes; v++) {
-		int32_t distinct = (int32_t)build->cursor[v];
-		if (distinct == 0)
+	int32_t sum = 0;
+	for (uint64_t v = 0; v < range->all; v++) {
+		if (range->distinct[v] == 0)
 			continue;
-		build->cursor[v] = (uint32_t)next;
-		out->origin[next] = (int32_t)v;
-		out->xadj[next++] = sum;
-		sum += distinct;
+		out->origin[range->number[v]] = (int32_t)v;
+		out->xadj[range->number[v]] = sum;
+		sum += (int32_t)range->distinct[v];
 	}
-	out->xadj[next] = sum;
+	out->xadj[out->nodes] = sum;
 	return GW_OK;
-}
-
-static gw_status symmetric_run(struct symmetric_build *build, const struct gw_symmetric_source *sources, size_t count,
-			       unsigned threads)
-{
-	gw_status status = for_sources(build, sources, count, threads, count_ends);
-	if (status != GW_OK)
-		return status;
-	symmetric_place_lists(build);
-	status = for_sources(build, sources, count, threads, scatter_ends);
-	if (status == GW_OK)
-		status = gw_parallel_for(threads, build->nodes, ROWS_GRAIN, sort_lists, build);
-	if (status == GW_OK)
-		status = place_result(build);
-	if (status == GW_OK)
-		status = gw_parallel_for(threads, build->nodes, ROWS_GRAIN, symmetric_write_lists, build);
-	return status;
 }
 
 gw_status gw_symmetric_build(const struct gw_symmetric_source *sources, size_t count, uint64_t nodes, unsigned threads,
 			     struct gw_symmetric *out)
 {
+	struct gw_symmetric_range range = {0};
+	uint64_t edges = 0;
 	*out = (struct gw_symmetric){0};
 	for (size_t i = 0; i < count; i++)
-		out->edges += sources[i].adjacency->edges;
-	out->edges -= gw_symmetric_loops(sources, count, threads);
-	if (nodes >= INT32_MAX || out->edges >= INT32_MAX / 2)
+		edges += sources[i].adjacency->edges;
+	if (edges >= INT32_MAX / 2)
+		edges -= gw_symmetric_loops(sources, count, threads);
+	if (nodes >= INT32_MAX || edges >= INT32_MAX / 2)
 		return gw_fail(GW_LIMIT, "%llu nodes and %llu edges do not fit in 32-bit ids",
-			       (unsigned long long)nodes, (unsigned long long)out->edges);
-
-	struct symmetric_build build = {.nodes = nodes, .out = out};
-	struct gw_arena_options options = {.name = "edges, both ways", .numa = GW_NUMA_LOCAL};
-	struct gw_arena *room = NULL;
-	unsigned scratches = threads ? threads : gw_processors();
-	gw_status status = gw_arena_create(list_bytes(nodes, out->edges) + 3 * GW_ARENA_ALIGN, &options, &room);
+			       (unsigned long long)nodes, (unsigned long long)edges);
+	gw_status status = gw_symmetric_range_open(sources, count, nodes, threads, &range);
 	if (status == GW_OK)
-		status = take_room(room, (nodes + 1) * sizeof(uint32_t), &build.start);
+		status = gw_symmetric_range_next(&range, UINT64_MAX);
 	if (status == GW_OK)
-		status = take_room(room, nodes * sizeof(uint32_t), &build.cursor);
-	if (status == GW_OK)
-		status = take_room(room, 2 * out->edges * sizeof(uint32_t), &build.list);
-	if (status != GW_OK)
-		goto free_room;
-	build.scratch = gw_calloc(scratches, sizeof(*build.scratch));
-	if (!build.scratch) {
-		status = GW_NO_MEMORY;
-		goto free_room;
+		status = place_result(&range, out);
+	if (status == GW_OK) {
+		range.build->out = out;
+		status = gw_parallel_for(threads, nodes, ROWS_GRAIN, symmetric_write_lists, range.build);
 	}
-	status = symmetric_run(&build, sources, count, threads);
-	for (unsigned i = 0; i < scratches; i++)
-		gw_free(build.scratch[i]);
-	gw_free(build.scratch);
-free_room:
-	gw_arena_destroy(room);
+	gw_symmetric_range_close(&range);
 	if (status != GW_OK)
 		gw_symmetric_free(out);
 	return status;

@@ -1,4 +1,4 @@
-/* The undirected simple graph of a heterogeneous graph, as METIS needs it. */
+/* The undirected simple graph of a heterogeneous graph: whole, as METIS needs it, or a range of nodes at a time. */
 #ifndef GW_TOOLS_PARTITION_SYMMETRIC_H
 #define GW_TOOLS_PARTITION_SYMMETRIC_H
 
@@ -34,5 +34,29 @@ uint64_t gw_symmetric_bytes_max(uint64_t nodes, uint64_t edges);
 gw_status gw_symmetric_build(const struct gw_symmetric_source *sources, size_t count, uint64_t nodes, unsigned threads,
 			     struct gw_symmetric *out);
 void gw_symmetric_free(struct gw_symmetric *graph); /* a zeroed one is allowed */
+
+/* The lists of a range of nodes. Node v of the range has the ids list[ends[v] - ends[first]] and on, up to node v +
+ * 1's: ascending, without loops, with repeats, in the input's numbering. */
+struct gw_symmetric_range {
+	uint64_t all;        /* nodes of the input */
+	uint64_t nodes;      /* nodes that have a neighbour */
+	uint64_t edges;      /* edges of the input without loops */
+	uint64_t *ends;      /* [all + 1]: ends of edges before each node's */
+	uint32_t *number;    /* [all]: the place of a node among those that have a neighbour */
+	uint64_t first, end; /* the nodes of the range */
+	uint32_t *list;
+	uint32_t *distinct; /* [end - first]: different ids of each list */
+	struct gw_symmetric_build *build;
+};
+
+/* Counts the ends of all nodes, 12 bytes a node; the range is empty. sources stay borrowed. GW_LIMIT if nodes are
+ * 2^32 - 1 or more; GW_NO_MEMORY. Close the range in any case. */
+gw_status gw_symmetric_range_open(const struct gw_symmetric_source *sources, size_t count, uint64_t nodes,
+				  unsigned threads, struct gw_symmetric_range *out);
+/* Goes on to the next nodes, as many as have lists in about `bytes` of memory, or one node. Reads all edges. At the end
+ * the range is empty. The lists are the same for any number of threads. GW_LIMIT: a node has 2^32 ends; GW_NO_MEMORY.
+ */
+gw_status gw_symmetric_range_next(struct gw_symmetric_range *range, uint64_t bytes);
+void gw_symmetric_range_close(struct gw_symmetric_range *range); /* a zeroed one is allowed */
 
 #endif

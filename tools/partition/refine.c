@@ -1,0 +1,151 @@
+/* See refine.h. */
+#include "tools/partition/refine.h"
+
+#include "core/memory/alloc.h"
+
+gw_status gw_shares_make(const struct gw_balance *balance, const struct gw_lists *lists, uint32_t pieces,
+			 struct gw_shares *out)
+{
+	*out = (struct gw_shares){
+		.balance = balance, .lists = lists, .pieces = pieces, .quantities = balance->quantities};
+	out->of = gw_calloc((uint64_t)pieces * out->quantities, sizeof(*out->of));
+	out->limit = gw_calloc(out->quantities, sizeof(*out->limit));
+	if (!out->of || !out->limit)
+		return GW_NO_MEMORY;
+	for (uint32_t c = 0; c < out->quantities; c++) {
+		uint64_t slack = (uint64_t)((1 + GW_BALANCE_SLACK) * (double)lists->total[c] / pieces);
+		uint64_t least = (lists->total[c] + pieces - 1) / pieces + (lists->most[c] ? lists->most[c] - 1 : 0);
+		out->limit[c] = slack > least ? slack : least;
+	}
+	return GW_OK;
+}
+
+void gw_shares_free(struct gw_shares *shares)
+{
+	gw_free(shares->of);
+	gw_free(shares->limit);
+	*shares = (struct gw_shares){0};
+}
+
+double gw_shares_fill(const struct gw_shares *shares, uint32_t piece)
+{
+	const uint64_t *of = shares->of + (uint64_t)piece * shares->quantities;
+	double sum = 0;
+	for (uint32_t c = 0; c < shares->quantities; c++)
+		sum += shares->lists->total[c] ? (double)of[c] / (double)shares->lists->total[c] : 0;
+	return sum / shares->quantities;
+}
+
+struct refine {
+	struct gw_shares shares;
+	uint32_t *links;   /* [pieces]: the node's neighbours in each piece */
+	uint32_t *touched; /* [pieces]: those with links */
+	uint32_t num_touched;
+	uint64_t quantity[GW_BALANCE_QUANTITIES_MAX]; /* of the node */
+};
+
+/* By how much the shares of these quantities exceed their limits, as parts of them; more: with the node. */
+static double excess(const struct refine *r, uint32_t piece, int more)
+{
+	const uint64_t *of = r->shares.of + (uint64_t)piece * r->shares.quantities;
+	double sum = 0;
+	for (uint32_t c = 0; c < r->shares.quantities; c++) {
+		uint64_t share = of[c] + (more > 0 ? r->quantity[c] : 0) - (more < 0 ? r->quantity[c] : 0);
+		if (r->quantity[c] && share > r->shares.limit[c])
+			sum += (double)(share - r->shares.limit[c]) / (double)r->shares.limit[c];
+	}
+	return sum;
+}
+
+/* The piece that the node should be in. */
+static uint32_t choose(const struct refine *r, uint32_t own)
+{
+	uint32_t best = own;
+	for (uint32_t i = 0; i < r->num_touched; i++) {
+		uint32_t piece = r->touched[i];
+		if (piece == own || r->links[piece] < r->links[best] || !gw_shares_fit(&r->shares, piece, r->quantity))
+			continue;
+		if (r->links[piece] > r->links[best] ||
+		    gw_shares_fill(&r->shares, piece) < gw_shares_fill(&r->shares, best))
+			best = piece;
+	}
+	return best;
+}
+
+/* The piece for a node that should leave its own, at a loss of at most `loss` links. last: also to one where it does
+ * not fit, if the limits are exceeded by less then. */
+static uint32_t choose_other(const struct refine *r, uint32_t own, uint64_t loss, bool last)
+{
+	uint32_t best = own;
+	double most = excess(r, own, 0) - excess(r, own, -1); /* what leaving gains */
+	for (uint32_t piece = 0; piece < r->shares.pieces; piece++) {
+		if (piece == own || r->links[piece] + loss < r->links[own])
+			continue;
+		bool fits = gw_shares_fit(&r->shares, piece, r->quantity);
+		double costs = fits ? 0 : excess(r, piece, 1) - excess(r, piece, 0);
+		if (!fits && (!last || costs >= most))
+			continue;
+		bool same = best != own && costs == most;
+		if (best == own || costs < most || (same && r->links[piece] > r->links[best]) ||
+		    (same && r->links[piece] == r->links[best] &&
+		     gw_shares_fill(&r->shares, piece) < gw_shares_fill(&r->shares, best))) {
+			best = piece;
+			most = costs;
+		}
+	}
+	return best;
+}
+
+/* One pass; returns the number of moves. */
+static uint64_t sweep(struct refine *r, uint32_t pass, uint32_t passes, int32_t *piece)
+{
+	const struct gw_lists *lists = r->shares.lists;
+	uint64_t moves = 0;
+	uint32_t ntype = 0;
+	for (uint64_t v = 0; v < lists->nodes; v++) {
+		uint64_t n;
+		const uint32_t *ids = gw_lists_of(lists, v, &n);
+		uint32_t own = (uint32_t)piece[v], to;
+		for (uint64_t i = 0; i < n; i++) {
+			uint32_t other = (uint32_t)piece[ids[i]];
+			if (r->links[other]++ == 0)
+				r->touched[r->num_touched++] = other;
+		}
+		gw_balance_of_node(r->shares.balance, lists->origin[v], &ntype, r->quantity);
+		if (excess(r, own, 0) > 0)
+			to = choose_other(r, own, n * pass / (passes - 1), pass + 1 == passes);
+		else
+			to = choose(r, own);
+		if (to != own) {
+			gw_shares_add(&r->shares, own, r->quantity, true);
+			gw_shares_add(&r->shares, to, r->quantity, false);
+			piece[v] = (int32_t)to;
+			moves++;
+		}
+		while (r->num_touched > 0)
+			r->links[r->touched[--r->num_touched]] = 0;
+	}
+	return moves;
+}
+
+gw_status gw_refine(const struct gw_balance *balance, const struct gw_lists *lists, uint32_t pieces, uint32_t passes,
+		    int32_t *piece)
+{
+	struct refine r = {0};
+	uint32_t ntype = 0;
+	gw_status status = gw_shares_make(balance, lists, pieces, &r.shares);
+	r.links = gw_calloc(pieces, sizeof(*r.links));
+	r.touched = gw_calloc(pieces, sizeof(*r.touched));
+	if (!r.links || !r.touched)
+		status = GW_NO_MEMORY;
+	for (uint64_t v = 0; v < lists->nodes && status == GW_OK; v++) {
+		gw_balance_of_node(balance, lists->origin[v], &ntype, r.quantity);
+		gw_shares_add(&r.shares, (uint32_t)piece[v], r.quantity, false);
+	}
+	for (uint32_t pass = 0; pass < passes && status == GW_OK; pass++)
+		sweep(&r, pass, passes, piece);
+	gw_shares_free(&r.shares);
+	gw_free(r.links);
+	gw_free(r.touched);
+	return status;
+}
