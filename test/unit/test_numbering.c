@@ -1,4 +1,6 @@
-/* Numbers by first appearance compared with a plain search, for text and integers, with any columns and threads. */
+/* Numbers by first appearance compared with a plain search, for text and integers, with any columns, threads and
+ * memory.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,13 +10,23 @@
 
 #include <cmocka.h>
 
-#include "core/memory/alloc.h"
 #include "core/numbers/rng.h"
 #include "test/support/alloc_fault.h"
 #include "tools/import/numbering.h"
 #include "tools/import/table.h"
 
-#define ROWS 70000u /* more than two pieces */
+#define ROWS   70000u /* more than two pieces */
+#define LIMITS 4u
+
+/* The least memory makes the most runs. */
+static const uint64_t limits[LIMITS] = {0, 1, 200u << 10, 4u << 20};
+
+static struct gw_spill spill; /* without files, unless a test opens it */
+
+static struct gw_numbering_memory limited(uint64_t bytes)
+{
+	return (struct gw_numbering_memory){.spill = &spill, .bytes = bytes, .quiet = true};
+}
 
 struct input {
 	uint64_t single[ROWS / 10], first[ROWS], second[ROWS];
@@ -98,19 +110,54 @@ static void check(const struct input *in, const struct gw_numbering *numbering, 
 	free(known);
 }
 
+static void number_and_check(bool text, unsigned threads, uint64_t limit)
+{
+	struct input *in = make_input(text);
+	struct gw_numbering numbering;
+	const struct gw_numbering_memory memory = limited(limit);
+	assert_int_equal(gw_numbering_create(in->columns, 2, threads, &memory, &numbering), GW_OK);
+	assert_int_equal(numbering.runs > 1, limit > 0);
+	check(in, &numbering, text);
+	gw_numbering_free(&numbering);
+	free_input(in);
+}
+
 static void first_appearance(void **state)
 {
 	(void)state;
-	for (int text = 0; text < 2; text++) {
+	for (unsigned l = 0; l < LIMITS; l++) {
 		for (unsigned threads = 1; threads <= 7; threads += 3) {
-			struct input *in = make_input(text);
-			struct gw_numbering numbering;
-			assert_int_equal(gw_numbering_create(in->columns, 2, threads, &numbering), GW_OK);
-			check(in, &numbering, text);
-			gw_numbering_free(&numbering);
-			free_input(in);
+			number_and_check(false, threads, limits[l]);
+			number_and_check(true, threads, limits[l]);
 		}
 	}
+}
+
+/* All blocks are files. */
+static void files(void **state)
+{
+	(void)state;
+	assert_int_equal(gw_spill_open(&spill, "/tmp/graph", 0), GW_OK);
+	number_and_check(true, 2, 1);
+	assert_true(spill.file_bytes > ROWS * 6);
+	gw_spill_close(&spill);
+}
+
+/* A value in most positions makes a run that is longer than the others. */
+static void one_value_in_most_positions(void **state)
+{
+	(void)state;
+	static uint64_t values[ROWS], found[ROWS];
+	for (uint64_t i = 0; i < ROWS; i++)
+		found[i] = values[i] = i % 10 ? 7 : i;
+	struct gw_numbering_column column = {.first = found, .rows = ROWS};
+	struct gw_numbering numbering;
+	const struct gw_numbering_memory memory = limited(1);
+	assert_int_equal(gw_numbering_create(&column, 1, 3, &memory, &numbering), GW_OK);
+	assert_int_equal(numbering.count, ROWS / 10 + 1);
+	for (uint64_t i = 0; i < ROWS; i++)
+		assert_int_equal(numbering.values[found[i]], values[i]);
+	gw_numbering_free(&numbering);
 }
 
 static void strings_are_the_names(void **state)
@@ -120,16 +167,17 @@ static void strings_are_the_names(void **state)
 	struct gw_numbering numbering;
 	uint64_t *offsets;
 	char *bytes, expected[64];
-	assert_int_equal(gw_numbering_create(in->columns, 2, 2, &numbering), GW_OK);
-	assert_int_equal(gw_numbering_strings(&numbering, in->columns, 2, &offsets, &bytes), GW_OK);
+	const struct gw_numbering_memory memory = limited(1);
+	assert_int_equal(gw_numbering_create(in->columns, 2, 2, &memory, &numbering), GW_OK);
+	assert_int_equal(gw_numbering_strings(&numbering, in->columns, 2, &spill, &offsets, &bytes), GW_OK);
 	for (uint64_t i = 0; i < ROWS; i++) {
 		uint64_t number = in->second[i];
 		int length = sprintf(expected, "node-%llu", (unsigned long long)in->second_in[i]);
 		assert_int_equal(offsets[number + 1] - offsets[number], length);
 		assert_memory_equal(bytes + offsets[number], expected, (size_t)length);
 	}
-	gw_free(offsets);
-	gw_free(bytes);
+	gw_spill_give(offsets);
+	gw_spill_give(bytes);
 	gw_numbering_free(&numbering);
 	free_input(in);
 }
@@ -143,15 +191,16 @@ static void doubled_quotes(void **state)
 	struct gw_numbering numbering;
 	uint64_t *offsets;
 	char *bytes;
-	assert_int_equal(gw_numbering_create(&column, 1, 1, &numbering), GW_OK);
+	const struct gw_numbering_memory memory = limited(0);
+	assert_int_equal(gw_numbering_create(&column, 1, 1, &memory, &numbering), GW_OK);
 	assert_int_equal(numbering.count, 2);
 	assert_int_equal(values[2], 0);
-	assert_int_equal(gw_numbering_strings(&numbering, &column, 1, &offsets, &bytes), GW_OK);
+	assert_int_equal(gw_numbering_strings(&numbering, &column, 1, &spill, &offsets, &bytes), GW_OK);
 	assert_int_equal(offsets[1], 8);
 	assert_int_equal(offsets[2], 14);
 	assert_memory_equal(bytes, "say \"hi\"\"plain", 14);
-	gw_free(offsets);
-	gw_free(bytes);
+	gw_spill_give(offsets);
+	gw_spill_give(bytes);
 	gw_numbering_free(&numbering);
 }
 
@@ -160,14 +209,15 @@ static void nothing(void **state)
 	(void)state;
 	struct gw_numbering_column column = {0};
 	struct gw_numbering numbering;
-	assert_int_equal(gw_numbering_create(&column, 1, 4, &numbering), GW_OK);
+	const struct gw_numbering_memory memory = limited(1);
+	assert_int_equal(gw_numbering_create(&column, 1, 4, &memory, &numbering), GW_OK);
 	assert_int_equal(numbering.count, 0);
 	gw_numbering_free(&numbering);
 }
 
 static gw_status number_few(void *context)
 {
-	(void)context;
+	const struct gw_numbering_memory memory = limited(*(const uint64_t *)context);
 	const char *text = "abcabd";
 	uint64_t values[] = {gw_text_ref(0, 1, false), gw_text_ref(1, 1, false), gw_text_ref(3, 1, false),
 			     gw_text_ref(5, 1, false)};
@@ -175,13 +225,13 @@ static gw_status number_few(void *context)
 	struct gw_numbering numbering;
 	uint64_t *offsets;
 	char *bytes;
-	gw_status status = gw_numbering_create(&column, 1, 2, &numbering);
+	gw_status status = gw_numbering_create(&column, 1, 2, &memory, &numbering);
 	if (status != GW_OK)
 		return status;
-	status = gw_numbering_strings(&numbering, &column, 2, &offsets, &bytes);
+	status = gw_numbering_strings(&numbering, &column, 2, &spill, &offsets, &bytes);
 	if (status == GW_OK) {
-		gw_free(offsets);
-		gw_free(bytes);
+		gw_spill_give(offsets);
+		gw_spill_give(bytes);
 	}
 	gw_numbering_free(&numbering);
 	return status;
@@ -190,15 +240,20 @@ static gw_status number_few(void *context)
 static void shortage(void **state)
 {
 	(void)state;
-	assert_true(gw_fault_each(number_few, NULL) > 4);
+	uint64_t limit = 1;
+	assert_true(gw_fault_each(number_few, &limit) > 12);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(first_appearance), cmocka_unit_test(strings_are_the_names),
-		cmocka_unit_test(doubled_quotes),   cmocka_unit_test(nothing),
+		cmocka_unit_test(first_appearance),
+		cmocka_unit_test(strings_are_the_names),
+		cmocka_unit_test(doubled_quotes),
+		cmocka_unit_test(nothing),
 		cmocka_unit_test(shortage),
+		cmocka_unit_test(files),
+		cmocka_unit_test(one_value_in_most_positions),
 	};
 	return cmocka_run_group_tests_name("numbering", tests, NULL, NULL);
 }

@@ -100,6 +100,12 @@ gw_status gw_builder_limit(struct gw_builder *builder, const char *out, uint64_t
 	return gw_spill_open(&builder->spill, out, bytes / 4);
 }
 
+struct gw_spill *gw_builder_spill(struct gw_builder *builder, uint64_t *step_bytes)
+{
+	*step_bytes = builder->run_bytes;
+	return &builder->spill;
+}
+
 void *gw_builder_take(struct gw_builder *builder, uint64_t count, size_t bytes, gw_status *status)
 {
 	void *memory = NULL;

@@ -11,7 +11,7 @@
  *   - 16 bytes for each edge of the type being written, 4 more if its edges have orig_id, and 8 more if its lists are
  *     sorted by time
  *   - a piece of the array being written
- *   - at the end, the index of original ids: 256 MiB at most, or a sixteenth of a larger index
+ *   - at the end, the index of original ids: 256 MiB or the limit's half at most, or a sixteenth of a larger index
  */
 #ifndef GW_TOOLS_BUILDER_BUILDER_H
 #define GW_TOOLS_BUILDER_BUILDER_H
@@ -21,6 +21,7 @@
 #include "core/graph/meta.h"
 
 struct gw_builder;
+struct gw_spill;
 
 /* One edge type. Arrays are borrowed until gw_builder_destroy, or passed to the builder with gw_builder_own. */
 struct gw_builder_edges {
@@ -118,6 +119,10 @@ gw_status gw_builder_edge_strings(struct gw_builder *builder, uint32_t etype, co
  * temporary files in the parent folder of `out`, the folder of the graph. The graph's bytes are the same with any
  * limit. Call it before the builder takes arrays. GW_NO_MEMORY. */
 gw_status gw_builder_limit(struct gw_builder *builder, const char *out, uint64_t bytes);
+
+/* The blocks within the limit, for what a caller needs besides gw_builder_take, and the bytes that one step may have
+ * while it works; 0: any number. */
+struct gw_spill *gw_builder_spill(struct gw_builder *builder, uint64_t *step_bytes);
 
 /* Passes memory to the builder: gw_builder_destroy calls release(memory). If this call fails, it calls release at
  * once. */

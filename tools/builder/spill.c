@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "core/errors/units.h"
@@ -38,6 +40,24 @@ void gw_spill_close(struct gw_spill *spill)
 {
 	gw_free(spill->folder);
 	*spill = (struct gw_spill){0};
+}
+
+gw_status gw_spill_announce(const struct gw_spill *spill, uint64_t bytes, const char *what, bool quiet)
+{
+	char text[GW_UNIT_TEXT_MAX], free_text[GW_UNIT_TEXT_MAX];
+	struct statvfs disk;
+	if (bytes == 0 || !spill->folder || statvfs(spill->folder, &disk) != 0)
+		return GW_OK;
+	uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+	gw_text_bytes(text, (double)bytes);
+	gw_text_bytes(free_text, (double)free_bytes);
+	if (bytes > free_bytes)
+		return gw_fail(GW_NO_SPACE, "%s: temporary files of up to %s do not fit: %s are free (--memory)",
+			       spill->folder, text, free_text);
+	if (!quiet)
+		fprintf(stderr, "memory: %s takes temporary files of up to %s in %s, where %s are free\n", what, text,
+			spill->folder, free_text);
+	return GW_OK;
 }
 
 static int make_file(const char *folder)

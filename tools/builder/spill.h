@@ -10,6 +10,8 @@
 #ifndef GW_TOOLS_BUILDER_SPILL_H
 #define GW_TOOLS_BUILDER_SPILL_H
 
+#include <stdbool.h>
+
 #include "core/errors/status.h"
 
 struct gw_spill {
@@ -24,6 +26,10 @@ void gw_spill_close(struct gw_spill *spill); /* a zeroed one is allowed; give it
 
 /* Opens a file without a name in the folder, with `bytes` reserved; the caller closes it. GW_IO names the folder. */
 gw_status gw_spill_file(struct gw_spill *spill, uint64_t bytes, int *fd);
+
+/* Says on stderr how much the disk must hold for a step, unless quiet. GW_NO_SPACE if it cannot. what: "sorting". A
+ * spill without files says nothing. */
+gw_status gw_spill_announce(const struct gw_spill *spill, uint64_t bytes, const char *what, bool quiet);
 
 /* At least one byte, aligned to 64. On failure NULL: GW_NO_MEMORY, or GW_IO with the folder if the disk is full or
  * refuses a file. For sequences of calls: a call that finds *status set does nothing. */

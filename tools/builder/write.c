@@ -8,9 +8,7 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <sys/statvfs.h>
 
-#include "core/errors/units.h"
 #include "core/graph/id_index.h"
 #include "core/graph/records.h"
 #include "core/graph/times.h"
@@ -19,7 +17,8 @@
 #include "core/system/parallel.h"
 #include "tools/builder/builder_private.h"
 
-#define NODES_MAX (1ull << 40) /* nodes of a type; gw_csc_build cannot sort more */
+#define NODES_MAX   (1ull << 40) /* nodes of a type; gw_csc_build cannot sort more */
+#define INDEX_BYTES (256u << 20) /* that gw_id_index_write takes without a limit */
 
 /* ---- the schema ---- */
 
@@ -225,28 +224,21 @@ static void free_offsets(struct builder_writing *w, uint64_t **offsets)
 	gw_free(offsets);
 }
 
+/* How much memory a range of an index of original ids may take; 0: what it takes without a limit. */
+static uint64_t index_bytes(const struct gw_builder *builder)
+{
+	return builder->run_bytes && builder->run_bytes < INDEX_BYTES ? builder->run_bytes : 0;
+}
+
 /* Says how much the disk must hold besides the graph, and fails early if it cannot. */
 static gw_status builder_check_files(const struct gw_builder *builder, bool quiet)
 {
-	char text[GW_UNIT_TEXT_MAX], free_text[GW_UNIT_TEXT_MAX];
 	uint64_t bytes = 0;
-	struct statvfs disk;
 	for (uint32_t i = 0; i < builder->num_etypes; i++) {
 		uint64_t of_type = gw_builder_sort_files(builder, &builder->etypes[i]);
 		bytes = of_type > bytes ? of_type : bytes;
 	}
-	if (bytes == 0 || statvfs(builder->spill.folder, &disk) != 0)
-		return GW_OK;
-	uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
-	gw_text_bytes(text, (double)bytes);
-	gw_text_bytes(free_text, (double)free_bytes);
-	if (bytes > free_bytes)
-		return gw_fail(GW_NO_SPACE, "%s: temporary files of up to %s do not fit: %s are free (--memory)",
-			       builder->spill.folder, text, free_text);
-	if (!quiet)
-		fprintf(stderr, "memory: sorting takes temporary files of up to %s in %s, where %s are free\n", text,
-			builder->spill.folder, free_text);
-	return GW_OK;
+	return gw_spill_announce(&builder->spill, bytes, "sorting", quiet);
 }
 
 gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const struct gw_builder_options *options,
@@ -289,7 +281,7 @@ gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const
 	if (status == GW_OK)
 		status = write_offsets(&w);
 	if (status == GW_OK)
-		status = gw_id_index_write(w.writer, w.threads, 0);
+		status = gw_id_index_write(w.writer, w.threads, index_bytes(builder));
 	if (status == GW_OK && has_times)
 		status = gw_times_write(w.writer, w.times.index, w.times.num_index, w.threads, &w.stats.bytes);
 	if (status == GW_OK)

@@ -217,6 +217,7 @@ struct gw_import {
 	uint32_t num_times;
 	unsigned threads;
 	uint64_t input_bytes; /* text and arrays read */
+	uint64_t number_runs; /* by which ids were numbered, over all types; 0: none had more than memory holds */
 };
 
 /* Checks that the word, by itself, fits its option. GW_INVALID and other errors mean wrong usage. */
@@ -267,6 +268,13 @@ gw_status gw_import_file_add(struct gw_import_set *set, const char *path, enum g
 static inline void *gw_import_take(struct gw_import *im, uint64_t count, size_t bytes, gw_status *status)
 {
 	return gw_builder_take(im->builder, count, bytes, status);
+}
+/* What a numbering of the import's values may use. */
+static inline struct gw_numbering_memory gw_import_memory(struct gw_import *im)
+{
+	struct gw_numbering_memory memory = {.quiet = im->options->build.quiet};
+	memory.spill = gw_builder_spill(im->builder, &memory.bytes);
+	return memory;
 }
 /* An array of FILE.npy or FILE.npz:MEMBER, which the builder closes. */
 gw_status gw_import_array(struct gw_import *im, const char *source, const struct gw_npy_file **out);

@@ -225,7 +225,8 @@ static gw_status number_labels(struct gw_import *im, const struct gw_import_spac
 	struct gw_numbering numbering = {0};
 	uint64_t *offsets = NULL;
 	char *bytes = NULL;
-	gw_status status = gw_numbering_create(&column, 1, im->threads, &numbering);
+	const struct gw_numbering_memory memory = gw_import_memory(im);
+	gw_status status = gw_numbering_create(&column, 1, im->threads, &memory, &numbering);
 	if (status == GW_OK)
 		status = gw_import_numbered_strings(im, &numbering, &column, &offsets, &bytes);
 	if (status == GW_OK)

@@ -252,7 +252,7 @@ static gw_status keep_values(struct gw_import *im, struct gw_import_space *space
 	if (!sources->columns[0].text) {
 		space->values = numbering->values;
 		numbering->values = NULL;
-		status = gw_builder_own(im->builder, space->values, gw_free);
+		status = gw_builder_own(im->builder, space->values, gw_spill_give);
 	} else {
 		status = gw_import_numbered_strings(im, numbering, sources->columns, &space->offsets, &space->bytes);
 		if (status == GW_OK)
@@ -281,9 +281,11 @@ static gw_status number_values(struct gw_import *im, struct gw_import_space *spa
 	struct gw_numbering numbering;
 	if (sources->count == 0)
 		return GW_OK; /* a type without edges and without a list has no nodes */
-	gw_status status = gw_numbering_create(sources->columns, sources->count, im->threads, &numbering);
+	const struct gw_numbering_memory memory = gw_import_memory(im);
+	gw_status status = gw_numbering_create(sources->columns, sources->count, im->threads, &memory, &numbering);
 	if (status != GW_OK)
-		return status;
+		return gw_context(status, "ids of %s", space->name);
+	im->number_runs += numbering.runs;
 	uint64_t listed = space->list_table.rows;
 	for (uint64_t i = 0; space->list && i < listed && status == GW_OK; i++) {
 		if (space->list[i] != i)

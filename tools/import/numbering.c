@@ -1,41 +1,46 @@
-/* Numbers ids by first appearance, in parallel. The only failure is GW_NO_MEMORY. */
-#include "tools/import/numbering.h"
-
-#include <stdbool.h>
+/* Numbers ids by first appearance, in runs of equal hashes, so that any number of ids needs little memory.
+ *
+ *   hash all values -> the run of each, by hash ─┬─► the values, to the places of their runs
+ *                                                └─► the run of each position
+ *   each run: a table of its different values -> for each value its place among them, and whether it is the first
+ *   the positions in order, each from the next place in its run: a first value takes the next number; the others take
+ *   the number of their place
+ *
+ * A run has the values in the order of positions, so the places are in the order of first appearance, and a number is
+ * that of the first appearance. What is as long as the input is in blocks of the spill, and every pass goes through
+ * them in order, in as many places at once as there are runs. In memory are the tables of the runs in work, one for
+ * each thread, and 8 bytes for each number. Equal hashes are no equal values: the table compares the values.
+ *
+ * Errors: GW_NO_MEMORY; GW_IO and GW_NO_SPACE with the spill's folder; GW_LIMIT for 2^31 different values in a run.
+ */
+#include <stdatomic.h>
 #include <string.h>
 
+#include "core/errors/status.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/digest.h"
 #include "core/numbers/rng.h"
 #include "core/system/parallel.h"
-#include "tools/import/table.h"
+#include "tools/import/numbering.h"
+#include "tools/import/span.h"
 
-#define SHARD_BITS  8u
-#define SHARDS      (1u << SHARD_BITS)
-#define PIECE_ROWS  (32u << 10)
-#define SLOTS_FIRST 1024u
-#define AHEAD       8ull /* positions that a shard prefetches, at each step of the pipeline */
+#define PIECE_ROWS   (32u << 10)
+#define PIECES       256u /* more than one for each column, as many rows as a piece then has */
+#define RUNS_MAX     4096u
+#define FEW_RUNS     256u
+#define RUN_VALUES   (64u << 10)
+#define TABLE_BYTES  64u /* of a different value in a run's table, while the table grows */
+#define CURSOR_SHARE 8u  /* of the memory is for cursors, at most */
+#define SLOTS_FIRST  1024u
+#define BLOCK        32u /* values whose slots are prefetched together */
+#define EMPTY        UINT32_MAX
+#define FIRST        (1u << 31) /* of a place: the value that it belongs to is the first */
 
 /* A range of one column. */
 struct numbering_piece {
 	uint32_t column;
 	uint64_t begin, end; /* rows */
 	uint64_t position;   /* of its first value, over all columns */
-	uint64_t firsts;     /* values that first appear in this piece; later: the count before this piece */
-};
-
-struct work {
-	struct gw_numbering_column *columns;
-	struct numbering_piece *pieces;
-	uint64_t *starts; /* [num_columns] the first position of each column */
-	uint32_t num_columns;
-	uint64_t num_pieces, positions;
-	uint64_t *hashes;  /* [positions]; then, for a first position, its number */
-	uint64_t *order;   /* [positions] sorted by shard */
-	uint64_t *first;   /* [positions] where the value appeared first */
-	uint64_t *cursors; /* [pieces][SHARDS] */
-	uint64_t shard_start[SHARDS + 1];
-	struct gw_numbering *out;
 };
 
 static uint64_t width(const struct gw_numbering_column *column)
@@ -50,29 +55,7 @@ static uint64_t *value_at(const struct gw_numbering_column *column, uint64_t ind
 	return index & 1 ? &column->second[index >> 1] : &column->first[index >> 1];
 }
 
-static gw_status cut_pieces(struct work *work, uint32_t count)
-{
-	for (uint32_t c = 0; c < count; c++)
-		work->num_pieces += (work->columns[c].rows + PIECE_ROWS - 1) / PIECE_ROWS;
-	work->num_columns = count;
-	work->starts = gw_malloc(count * sizeof(*work->starts));
-	work->pieces = gw_calloc(work->num_pieces, sizeof(*work->pieces));
-	if (!work->pieces || !work->starts)
-		return GW_NO_MEMORY;
-	struct numbering_piece *piece = work->pieces;
-	for (uint32_t c = 0; c < count; c++) {
-		work->starts[c] = work->positions;
-		for (uint64_t at = 0; at < work->columns[c].rows; at += PIECE_ROWS) {
-			uint64_t rows =
-				work->columns[c].rows - at < PIECE_ROWS ? work->columns[c].rows - at : PIECE_ROWS;
-			*piece++ = (struct numbering_piece){
-				.column = c, .begin = at, .end = at + rows, .position = work->positions};
-			work->positions += rows * width(&work->columns[c]);
-		}
-	}
-	return GW_OK;
-}
-
+/* The hash of whole numbers is bijective: equal hashes mean equal values. */
 static uint64_t hash_value(const struct gw_numbering_column *column, uint64_t value)
 {
 	if (!column->text)
@@ -81,256 +64,456 @@ static uint64_t hash_value(const struct gw_numbering_column *column, uint64_t va
 	return gw_digest(span.at, span.bytes);
 }
 
-static gw_status hash_pieces(void *context, uint64_t begin, uint64_t end, unsigned thread)
+struct work {
+	struct gw_numbering_column *columns;
+	struct numbering_piece *pieces;
+	struct gw_numbering *out;
+	uint32_t num_columns, count; /* count: of runs */
+	bool text;
+	uint64_t num_pieces, positions;
+	uint64_t *values;         /* [pieces][count] how many values of a piece a run has; then the first one's place */
+	uint64_t *bytes;          /* [pieces][count] the same for their bytes */
+	uint64_t *value_starts;   /* [count + 1] */
+	uint64_t *byte_starts;    /* [count + 1] */
+	uint64_t *number_starts;  /* [count + 1] by different values */
+	_Atomic uint64_t *firsts; /* [pieces] values that first appear there; then the first number */
+	uint16_t *run_of;         /* [positions] */
+	uint8_t *copies;          /* the values: 8 bytes, or the text's length, 2 bytes, and the text */
+	uint32_t *places;         /* [positions] by run */
+	uint64_t *numbers;        /* [different values] of each place, by run */
+};
+
+/* ---- the division ---- */
+
+static gw_status cut_pieces(struct work *work)
+{
+	uint64_t rows = 0, piece_rows = PIECE_ROWS, position = 0;
+	for (uint32_t c = 0; c < work->num_columns; c++)
+		rows += work->columns[c].rows;
+	piece_rows = rows / PIECES < piece_rows ? piece_rows : rows / PIECES + 1;
+	for (uint32_t c = 0; c < work->num_columns; c++)
+		work->num_pieces += (work->columns[c].rows + piece_rows - 1) / piece_rows;
+	work->pieces = gw_calloc(work->num_pieces, sizeof(*work->pieces));
+	if (!work->pieces)
+		return GW_NO_MEMORY;
+	struct numbering_piece *piece = work->pieces;
+	for (uint32_t c = 0; c < work->num_columns; c++) {
+		for (uint64_t at = 0; at < work->columns[c].rows; at += piece_rows) {
+			uint64_t left = work->columns[c].rows - at, taken = left < piece_rows ? left : piece_rows;
+			*piece++ = (struct numbering_piece){
+				.column = c, .begin = at, .end = at + taken, .position = position};
+			position += taken * width(&work->columns[c]);
+		}
+	}
+	work->positions = position;
+	return GW_OK;
+}
+
+static uint32_t run_of_hash(const struct work *work, uint64_t hash)
+{
+	return (uint32_t)((hash >> 32) * work->count >> 32);
+}
+
+static uint64_t copy_bytes(const struct gw_numbering_column *column, uint64_t value)
+{
+	return column->text ? sizeof(uint16_t) + gw_text_span(column->text, value).bytes : sizeof(value);
+}
+
+static uint64_t all_copy_bytes(const struct work *work)
+{
+	uint64_t bytes = 0;
+	for (uint32_t c = 0; c < work->num_columns; c++) {
+		const struct gw_numbering_column *column = &work->columns[c];
+		for (uint64_t i = 0; i < column->rows * width(column); i++)
+			bytes += copy_bytes(column, *value_at(column, i));
+	}
+	return bytes;
+}
+
+/* So many that a table stays in a processor's cache if it can, and that the tables and copies of a run for each thread
+ * fit into the memory. */
+static void count_runs(struct work *work, uint64_t copies, unsigned threads, uint64_t memory)
+{
+	uint64_t wanted = work->positions / RUN_VALUES + 1, most = RUNS_MAX;
+	wanted = wanted < FEW_RUNS ? wanted : FEW_RUNS;
+	if (memory) {
+		uint64_t bytes = copies + work->positions * TABLE_BYTES;
+		uint64_t needed = bytes / (memory / (threads ? threads : 1) + 1) + 1;
+		uint64_t fit = memory / CURSOR_SHARE / ((work->num_pieces + 1) * 2 * sizeof(uint64_t)) + 2;
+		most = fit < most ? fit : most;
+		wanted = needed > wanted ? needed : wanted;
+		work->out->runs = needed > 1;
+	}
+	work->count = (uint32_t)(wanted < most ? wanted : most);
+	work->out->runs = work->out->runs ? work->count : 0;
+}
+
+static gw_status count_values(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	(void)thread;
 	struct work *work = context;
 	for (uint64_t p = begin; p < end; p++) {
 		const struct numbering_piece *piece = &work->pieces[p];
 		const struct gw_numbering_column *column = &work->columns[piece->column];
-		uint64_t *counts = work->cursors + p * SHARDS, w = width(column), at = piece->position;
+		uint64_t w = width(column), at = piece->position;
 		for (uint64_t i = piece->begin * w; i < piece->end * w; i++) {
-			uint64_t hash = hash_value(column, *value_at(column, i));
-			work->hashes[at++] = hash;
-			counts[hash >> (64 - SHARD_BITS)]++;
+			uint64_t value = *value_at(column, i);
+			uint32_t run = run_of_hash(work, hash_value(column, value));
+			work->values[p * work->count + run]++;
+			work->bytes[p * work->count + run] += copy_bytes(column, value);
+			work->run_of[at++] = (uint16_t)run;
 		}
 	}
 	return GW_OK;
 }
 
-/* Turns counts into the places for each piece's positions in each shard: by shard, then by piece. */
-static void place_shards(struct work *work)
+/* Turns counts into places: by run, then by piece. */
+static void place_pieces(const struct work *work, uint64_t *counts, uint64_t *starts)
 {
 	uint64_t at = 0;
-	for (uint32_t shard = 0; shard < SHARDS; shard++) {
-		work->shard_start[shard] = at;
+	for (uint32_t run = 0; run < work->count; run++) {
+		starts[run] = at;
 		for (uint64_t p = 0; p < work->num_pieces; p++) {
-			uint64_t count = work->cursors[p * SHARDS + shard];
-			work->cursors[p * SHARDS + shard] = at;
+			uint64_t count = counts[p * work->count + run];
+			counts[p * work->count + run] = at;
 			at += count;
 		}
 	}
-	work->shard_start[SHARDS] = at;
+	starts[work->count] = at;
 }
 
-static gw_status sort_pieces(void *context, uint64_t begin, uint64_t end, unsigned thread)
+static gw_status copy_values(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	(void)thread;
 	struct work *work = context;
 	for (uint64_t p = begin; p < end; p++) {
 		const struct numbering_piece *piece = &work->pieces[p];
-		uint64_t *cursors = work->cursors + p * SHARDS;
-		uint64_t values = (piece->end - piece->begin) * width(&work->columns[piece->column]);
-		for (uint64_t i = piece->position; i < piece->position + values; i++)
-			work->order[cursors[work->hashes[i] >> (64 - SHARD_BITS)]++] = i;
+		const struct gw_numbering_column *column = &work->columns[piece->column];
+		uint64_t w = width(column), at = piece->position, *cursors = work->bytes + p * work->count;
+		for (uint64_t i = piece->begin * w; i < piece->end * w; i++) {
+			uint64_t value = *value_at(column, i), *cursor = &cursors[work->run_of[at++]];
+			uint8_t *to = work->copies + *cursor;
+			*cursor += copy_bytes(column, value);
+			if (!column->text) {
+				memcpy(to, &value, sizeof(value));
+				continue;
+			}
+			struct gw_text_span span = gw_text_span(column->text, value);
+			uint16_t length = (uint16_t)span.bytes;
+			memcpy(to, &length, sizeof(length));
+			memcpy(to + sizeof(length), span.at, length);
+		}
 	}
 	return GW_OK;
 }
 
-/* Columns are few, and within a column the place is plain arithmetic. */
-static const uint64_t *value_place(const struct work *work, uint64_t position, const char **text)
-{
-	uint32_t c = 0;
-	while (c + 1 < work->num_columns && work->starts[c + 1] <= position)
-		c++;
-	*text = work->columns[c].text;
-	return value_at(&work->columns[c], position - work->starts[c]);
-}
+/* ---- the table of a run ---- */
 
-static bool same_value(const struct work *work, uint64_t a, uint64_t b)
-{
-	const char *text_a, *text_b;
-	uint64_t value_a = *value_place(work, a, &text_a), value_b = *value_place(work, b, &text_b);
-	if (!text_a)
-		return value_a == value_b;
-	struct gw_text_span sa = gw_text_span(text_a, value_a), sb = gw_text_span(text_b, value_b);
-	return sa.bytes == sb.bytes && memcmp(sa.at, sb.at, sa.bytes) == 0;
-}
-
-/* A shard's table of first positions, plus 1; 0 is an empty slot. */
-struct slots {
-	uint64_t *places;
-	uint64_t mask, used;
+struct run_table {
+	const struct work *work;
+	uint32_t *slots; /* [mask + 1] places, or EMPTY */
+	uint8_t *tags;   /* [mask + 1] bits of the hash, which spare most comparisons */
+	uint64_t mask;
+	uint64_t *first; /* [room] where the copy of each place's first value is */
+	uint64_t count, room;
 };
 
-static gw_status grow_slots(const struct work *work, struct slots *slots)
+struct run_value {
+	uint64_t at; /* of its copy */
+	uint64_t hash;
+};
+
+static uint64_t bytes_at(const struct work *work, uint64_t at)
 {
-	uint64_t room = slots->places ? (slots->mask + 1) * 2 : SLOTS_FIRST;
-	struct slots grown = {.mask = room - 1, .used = slots->used};
-	grown.places = gw_calloc(room, sizeof(*grown.places));
-	if (!grown.places)
+	uint16_t length = sizeof(uint64_t);
+	if (work->text)
+		memcpy(&length, work->copies + at, sizeof(length));
+	return work->text ? sizeof(length) + (uint64_t)length : length;
+}
+
+static uint64_t hash_at(const struct work *work, uint64_t at)
+{
+	uint64_t value;
+	if (work->text) {
+		const uint8_t *text = work->copies + at + sizeof(uint16_t);
+		return gw_digest(text, bytes_at(work, at) - sizeof(uint16_t));
+	}
+	memcpy(&value, work->copies + at, sizeof(value));
+	return hash_value(&work->columns[0], value);
+}
+
+/* A text's length is in front of it, so texts of other lengths differ in the first bytes. */
+static bool same_copies(const struct work *work, uint64_t a, uint64_t b)
+{
+	uint64_t bytes = bytes_at(work, a);
+	return bytes == bytes_at(work, b) && memcmp(work->copies + a, work->copies + b, bytes) == 0;
+}
+
+static uint8_t tag_of(uint64_t hash)
+{
+	return (uint8_t)(hash >> 40); /* the bits below choose the slot, those above the run */
+}
+
+/* The slot of a value, or the empty one for it. known: the table does not have it. */
+static uint64_t table_slot(const struct run_table *table, const struct run_value *value, bool known)
+{
+	uint64_t slot = value->hash & table->mask;
+	while (table->slots[slot] != EMPTY && (known || table->tags[slot] != tag_of(value->hash) ||
+					       !same_copies(table->work, table->first[table->slots[slot]], value->at)))
+		slot = (slot + 1) & table->mask;
+	return slot;
+}
+
+static gw_status reserve_slots(struct run_table *table)
+{
+	if (table->slots && (table->count + BLOCK) * 2 <= table->mask + 1)
+		return GW_OK;
+	uint64_t room = table->slots ? (table->mask + 1) * 2 : SLOTS_FIRST;
+	gw_free(table->slots);
+	table->slots = gw_malloc(room * (sizeof(*table->slots) + sizeof(*table->tags)));
+	if (!table->slots)
 		return GW_NO_MEMORY;
-	for (uint64_t i = 0; slots->places && i <= slots->mask; i++) {
-		if (!slots->places[i])
-			continue;
-		uint64_t at = work->hashes[slots->places[i] - 1] & grown.mask;
-		while (grown.places[at])
-			at = (at + 1) & grown.mask;
-		grown.places[at] = slots->places[i];
-	}
-	gw_free(slots->places);
-	*slots = grown;
-	return GW_OK;
-}
-
-static uint64_t find_first(struct work *work, struct slots *slots, uint64_t position)
-{
-	uint64_t hash = work->hashes[position], at = hash & slots->mask;
-	for (;; at = (at + 1) & slots->mask) {
-		uint64_t place = slots->places[at];
-		if (place == 0) {
-			slots->places[at] = position + 1;
-			slots->used++;
-			return position;
-		}
-		/* The hash of whole numbers is bijective: equal hashes mean equal values. */
-		if (work->hashes[place - 1] == hash &&
-		    (!work->columns[0].text || same_value(work, place - 1, position)))
-			return place - 1;
-	}
-}
-
-/* Prefetches the data of later positions. A shard's positions are far apart, and so are their hashes, values and texts.
- * First positions need no prefetch: a shard has few of them, so their data stays in the cache. */
-static void look_ahead(const struct work *work, const struct slots *slots, uint64_t i, uint64_t last)
-{
-	const char *text;
-	if (i + 3 * AHEAD < last)
-		__builtin_prefetch(&work->hashes[work->order[i + 3 * AHEAD]]);
-	if (i + 2 * AHEAD < last)
-		__builtin_prefetch(value_place(work, work->order[i + 2 * AHEAD], &text));
-	if (i + AHEAD < last) {
-		uint64_t position = work->order[i + AHEAD];
-		__builtin_prefetch(&slots->places[work->hashes[position] & slots->mask]);
-		__builtin_prefetch(&work->first[position], 1);
-		uint64_t value = *value_place(work, position, &text);
-		if (text)
-			__builtin_prefetch(gw_text_span(text, value).at);
-	}
-}
-
-static gw_status find_in_shards(void *context, uint64_t begin, uint64_t end, unsigned thread)
-{
-	(void)thread;
-	struct work *work = context;
-	for (uint64_t shard = begin; shard < end; shard++) {
-		struct slots slots = {0};
-		uint64_t last = work->shard_start[shard + 1];
-		for (uint64_t i = work->shard_start[shard]; i < last; i++) {
-			if (!slots.places || slots.used * 2 > slots.mask) {
-				gw_status status = grow_slots(work, &slots);
-				if (status != GW_OK) {
-					gw_free(slots.places);
-					return status;
-				}
-			}
-			look_ahead(work, &slots, i, last);
-			uint64_t position = work->order[i];
-			work->first[position] = find_first(work, &slots, position);
-		}
-		gw_free(slots.places);
+	memset(table->slots, 0xff, room * sizeof(*table->slots));
+	table->tags = (uint8_t *)(table->slots + room);
+	table->mask = room - 1;
+	for (uint64_t place = 0; place < table->count; place++) {
+		struct run_value value = {table->first[place], hash_at(table->work, table->first[place])};
+		uint64_t slot = table_slot(table, &value, true);
+		table->slots[slot] = (uint32_t)place;
+		table->tags[slot] = tag_of(value.hash);
 	}
 	return GW_OK;
 }
 
-static uint64_t numbering_piece_end(const struct work *work, const struct numbering_piece *piece)
+static gw_status reserve_firsts(struct run_table *table)
 {
-	return piece->position + (piece->end - piece->begin) * width(&work->columns[piece->column]);
+	if (table->count + BLOCK <= table->room)
+		return GW_OK;
+	uint64_t room = table->room + table->room / 2 + SLOTS_FIRST;
+	uint64_t *grown = gw_realloc(table->first, room, sizeof(*grown));
+	if (!grown)
+		return GW_NO_MEMORY;
+	table->first = grown;
+	table->room = room;
+	return table->count + BLOCK < FIRST
+		       ? GW_OK
+		       : gw_fail(GW_LIMIT, "more than 2^31 ids in one of %u runs", table->work->count);
 }
 
-static gw_status count_firsts(void *context, uint64_t begin, uint64_t end, unsigned thread)
+static uint32_t place_of(struct run_table *table, const struct run_value *value)
+{
+	uint64_t slot = table_slot(table, value, false);
+	if (table->slots[slot] != EMPTY)
+		return table->slots[slot];
+	uint32_t place = (uint32_t)table->count;
+	table->slots[slot] = place;
+	table->tags[slot] = tag_of(value->hash);
+	table->first[table->count++] = value->at;
+	return place | FIRST;
+}
+
+/* Three passes over a block: hashes and slots, the values that the slots lead to, and the places. */
+static void place_block(struct run_table *table, uint64_t *at, uint32_t count, uint32_t *places)
+{
+	const struct work *work = table->work;
+	struct run_value values[BLOCK];
+	for (uint32_t i = 0; i < count; i++) {
+		values[i] = (struct run_value){*at, hash_at(work, *at)};
+		*at += bytes_at(work, *at);
+		__builtin_prefetch(&table->slots[values[i].hash & table->mask]);
+		__builtin_prefetch(&table->tags[values[i].hash & table->mask]);
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t place = table->slots[values[i].hash & table->mask];
+		if (place != EMPTY)
+			__builtin_prefetch(&table->first[place]);
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t place = table->slots[values[i].hash & table->mask];
+		if (place != EMPTY)
+			__builtin_prefetch(work->copies + table->first[place]);
+	}
+	for (uint32_t i = 0; i < count; i++)
+		places[i] = place_of(table, &values[i]);
+}
+
+/* Counts the first values in each piece. *p: the piece of value i of the run. */
+static void count_firsts_of(struct work *work, uint32_t run, uint64_t i, uint32_t count, uint64_t *p)
+{
+	for (uint64_t last = i + count; i < last; i++) {
+		while (*p + 1 < work->num_pieces && work->values[(*p + 1) * work->count + run] <= i)
+			++*p;
+		if (work->places[i] & FIRST)
+			atomic_fetch_add_explicit(&work->firsts[*p], 1, memory_order_relaxed);
+	}
+}
+
+static gw_status place_run(struct work *work, uint32_t run)
+{
+	struct run_table table = {.work = work};
+	uint64_t at = work->byte_starts[run], last = work->value_starts[run + 1], p = 0;
+	gw_status status = GW_OK;
+	for (uint64_t i = work->value_starts[run]; i < last && status == GW_OK; i += BLOCK) {
+		uint32_t count = last - i < BLOCK ? (uint32_t)(last - i) : BLOCK;
+		status = reserve_firsts(&table);
+		if (status == GW_OK)
+			status = reserve_slots(&table);
+		if (status != GW_OK)
+			break;
+		place_block(&table, &at, count, work->places + i);
+		count_firsts_of(work, run, i, count, &p);
+	}
+	work->number_starts[run] = table.count;
+	gw_free(table.slots);
+	gw_free(table.first);
+	return status;
+}
+
+static gw_status place_values(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	(void)thread;
-	struct work *work = context;
-	for (uint64_t p = begin; p < end; p++) {
-		struct numbering_piece *piece = &work->pieces[p];
-		for (uint64_t i = piece->position; i < numbering_piece_end(work, piece); i++)
-			piece->firsts += work->first[i] == i;
+	gw_status status = GW_OK;
+	for (uint64_t run = begin; run < end && status == GW_OK; run++)
+		status = place_run(context, (uint32_t)run);
+	return status;
+}
+
+/* ---- the numbers ---- */
+
+/* Numbers the first values of a piece, or replaces all of its values. */
+static gw_status number_piece(struct work *work, uint64_t p, bool replace)
+{
+	const struct numbering_piece *piece = &work->pieces[p];
+	const struct gw_numbering_column *column = &work->columns[piece->column];
+	uint64_t w = width(column), number = work->firsts[p], at = piece->position;
+	uint64_t *cursors = gw_malloc(work->count * sizeof(*cursors));
+	if (!cursors)
+		return GW_NO_MEMORY;
+	memcpy(cursors, work->values + p * work->count, work->count * sizeof(*cursors));
+	for (uint64_t i = piece->begin * w; i < piece->end * w; i++) {
+		uint32_t run = work->run_of[at++], place = work->places[cursors[run]++];
+		uint64_t *known = &work->numbers[work->number_starts[run] + (place & ~FIRST)];
+		uint64_t *value = value_at(column, i);
+		if (replace) {
+			*value = *known;
+		} else if (place & FIRST) {
+			work->out->values[number] = *value;
+			work->out->columns[number] = piece->column;
+			*known = number++;
+		}
 	}
+	gw_free(cursors);
 	return GW_OK;
 }
 
 static gw_status number_firsts(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	(void)thread;
-	struct work *work = context;
-	for (uint64_t p = begin; p < end; p++) {
-		const struct numbering_piece *piece = &work->pieces[p];
-		const struct gw_numbering_column *column = &work->columns[piece->column];
-		uint64_t number = piece->firsts, index = piece->begin * width(column);
-		for (uint64_t i = piece->position; i < numbering_piece_end(work, piece); i++, index++) {
-			if (work->first[i] != i)
-				continue;
-			work->out->values[number] = *value_at(column, index);
-			work->out->columns[number] = piece->column;
-			work->hashes[i] = number++;
-		}
-	}
-	return GW_OK;
+	gw_status status = GW_OK;
+	for (uint64_t p = begin; p < end && status == GW_OK; p++)
+		status = number_piece(context, p, false);
+	return status;
 }
 
 static gw_status replace_values(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	(void)thread;
-	struct work *work = context;
-	for (uint64_t p = begin; p < end; p++) {
-		const struct numbering_piece *piece = &work->pieces[p];
-		const struct gw_numbering_column *column = &work->columns[piece->column];
-		uint64_t index = piece->begin * width(column);
-		for (uint64_t i = piece->position; i < numbering_piece_end(work, piece); i++)
-			*value_at(column, index++) = work->hashes[work->first[i]];
-	}
-	return GW_OK;
+	gw_status status = GW_OK;
+	for (uint64_t p = begin; p < end && status == GW_OK; p++)
+		status = number_piece(context, p, true);
+	return status;
 }
 
-static gw_status number_all(struct work *work, unsigned threads)
+/* ---- the whole ---- */
+
+static gw_status take_all(struct work *work, unsigned threads, const struct gw_numbering_memory *memory)
 {
-	gw_parallel_for(threads, work->num_pieces, 1, count_firsts, work);
-	uint64_t total = 0;
-	for (uint64_t p = 0; p < work->num_pieces; p++) {
-		uint64_t firsts = work->pieces[p].firsts;
-		work->pieces[p].firsts = total;
-		total += firsts;
-	}
-	work->out->count = total;
-	work->out->values = gw_malloc(total * sizeof(*work->out->values));
-	work->out->columns = gw_malloc(total * sizeof(*work->out->columns));
-	if (!work->out->values || !work->out->columns)
+	uint64_t copies = all_copy_bytes(work), positions = work->positions;
+	uint64_t long_bytes = copies + positions * (sizeof(*work->run_of) + sizeof(*work->places));
+	count_runs(work, copies, threads, memory->bytes);
+	gw_status status = long_bytes <= memory->spill->budget
+				   ? GW_OK
+				   : gw_spill_announce(memory->spill, long_bytes, "numbering", memory->quiet);
+	if (status != GW_OK)
+		return status;
+	uint64_t cells = work->num_pieces * work->count, starts = work->count + 1ull;
+	work->values = gw_calloc(cells, sizeof(*work->values));
+	work->bytes = gw_calloc(cells, sizeof(*work->bytes));
+	work->value_starts = gw_calloc(starts, sizeof(*work->value_starts));
+	work->byte_starts = gw_calloc(starts, sizeof(*work->byte_starts));
+	work->number_starts = gw_calloc(starts, sizeof(*work->number_starts));
+	work->firsts = gw_calloc(work->num_pieces, sizeof(*work->firsts));
+	if (!work->values || !work->bytes || !work->value_starts || !work->byte_starts || !work->number_starts ||
+	    !work->firsts)
 		return GW_NO_MEMORY;
-	gw_parallel_for(threads, work->num_pieces, 1, number_firsts, work);
-	gw_parallel_for(threads, work->num_pieces, 1, replace_values, work);
-	return GW_OK;
+	work->run_of = gw_spill_take(memory->spill, positions * sizeof(*work->run_of), &status);
+	work->copies = gw_spill_take(memory->spill, copies, &status);
+	work->places = gw_spill_take(memory->spill, positions * sizeof(*work->places), &status);
+	return status;
+}
+
+static void give_all(struct work *work)
+{
+	gw_free(work->pieces);
+	gw_free(work->values);
+	gw_free(work->bytes);
+	gw_free(work->value_starts);
+	gw_free(work->byte_starts);
+	gw_free(work->number_starts);
+	gw_free((void *)work->firsts);
+	gw_spill_give(work->run_of);
+	gw_spill_give(work->copies);
+	gw_spill_give(work->places);
+	gw_free(work->numbers);
+}
+
+/* Counts become the first number of each run and of each piece. */
+static gw_status begin_numbers(struct work *work, struct gw_spill *spill)
+{
+	uint64_t of_runs = 0, of_pieces = 0;
+	for (uint32_t run = 0; run < work->count; run++) {
+		uint64_t different = work->number_starts[run];
+		work->number_starts[run] = of_runs;
+		of_runs += different;
+	}
+	for (uint64_t p = 0; p < work->num_pieces; p++) {
+		uint64_t firsts = atomic_exchange(&work->firsts[p], of_pieces);
+		of_pieces += firsts;
+	}
+	gw_status status = GW_OK;
+	work->out->count = of_pieces;
+	work->out->values = gw_spill_take(spill, of_pieces * sizeof(*work->out->values), &status);
+	work->out->columns = gw_spill_take(spill, of_pieces * sizeof(*work->out->columns), &status);
+	work->numbers = gw_malloc(of_pieces * sizeof(*work->numbers));
+	return status == GW_OK && !work->numbers ? GW_NO_MEMORY : status;
+}
+
+static gw_status number_all(struct work *work, unsigned threads, const struct gw_numbering_memory *memory)
+{
+	gw_status status = cut_pieces(work);
+	if (status == GW_OK)
+		status = take_all(work, threads, memory);
+	if (status != GW_OK)
+		return status;
+	gw_parallel_for(threads, work->num_pieces, 1, count_values, work);
+	place_pieces(work, work->values, work->value_starts);
+	place_pieces(work, work->bytes, work->byte_starts);
+	gw_parallel_for(threads, work->num_pieces, 1, copy_values, work);
+	status = gw_parallel_for(threads, work->count, 1, place_values, work);
+	if (status == GW_OK)
+		status = begin_numbers(work, memory->spill);
+	if (status == GW_OK)
+		status = gw_parallel_for(threads, work->num_pieces, 1, number_firsts, work);
+	return status != GW_OK ? status : gw_parallel_for(threads, work->num_pieces, 1, replace_values, work);
 }
 
 gw_status gw_numbering_create(struct gw_numbering_column *columns, uint32_t count, unsigned threads,
-			      struct gw_numbering *out)
+			      const struct gw_numbering_memory *memory, struct gw_numbering *out)
 {
 	*out = (struct gw_numbering){0};
-	struct work work = {.columns = columns, .out = out};
-	gw_status status = cut_pieces(&work, count);
-	if (status != GW_OK)
-		goto free_work;
-	work.hashes = gw_malloc(work.positions * sizeof(uint64_t));
-	work.order = gw_malloc(work.positions * sizeof(uint64_t));
-	work.first = gw_malloc(work.positions * sizeof(uint64_t));
-	work.cursors = gw_calloc(work.num_pieces * SHARDS, sizeof(uint64_t));
-	if (!work.hashes || !work.order || !work.first || !work.cursors) {
-		status = GW_NO_MEMORY;
-		goto free_work;
-	}
-	gw_parallel_for(threads, work.num_pieces, 1, hash_pieces, &work);
-	place_shards(&work);
-	gw_parallel_for(threads, work.num_pieces, 1, sort_pieces, &work);
-	status = gw_parallel_for(threads, SHARDS, 1, find_in_shards, &work);
-	if (status == GW_OK)
-		status = number_all(&work, threads);
-free_work:
-	gw_free(work.starts);
-	gw_free(work.pieces);
-	gw_free(work.hashes);
-	gw_free(work.order);
-	gw_free(work.first);
-	gw_free(work.cursors);
+	struct work work = {.columns = columns, .num_columns = count, .text = columns[0].text != NULL, .out = out};
+	gw_status status = number_all(&work, threads, memory);
+	give_all(&work);
 	if (status != GW_OK)
 		gw_numbering_free(out);
 	return status;
@@ -338,74 +521,7 @@ free_work:
 
 void gw_numbering_free(struct gw_numbering *numbering)
 {
-	gw_free(numbering->values);
-	gw_free(numbering->columns);
+	gw_spill_give(numbering->values);
+	gw_spill_give(numbering->columns);
 	*numbering = (struct gw_numbering){0};
-}
-
-struct copying {
-	const struct gw_numbering *numbering;
-	const struct gw_numbering_column *columns;
-	const uint64_t *offsets;
-	char *bytes;
-};
-
-static struct gw_text_span numbered_span(const struct copying *copying, uint64_t number)
-{
-	const struct gw_numbering *numbering = copying->numbering;
-	return gw_text_span(copying->columns[numbering->columns[number]].text, numbering->values[number]);
-}
-
-/* The number of bytes of a field after "" becomes one quote. */
-static uint64_t plain_bytes(struct gw_text_span span)
-{
-	uint64_t quotes = 0;
-	for (uint64_t i = 0; span.escaped && i < span.bytes; i++)
-		quotes += span.at[i] == '"';
-	return span.bytes - quotes / 2;
-}
-
-static gw_status copy_strings(void *context, uint64_t begin, uint64_t end, unsigned thread)
-{
-	(void)thread;
-	const struct copying *copying = context;
-	for (uint64_t i = begin; i < end; i++) {
-		struct gw_text_span span = numbered_span(copying, i);
-		char *to = copying->bytes + copying->offsets[i];
-		if (!span.escaped) {
-			memcpy(to, span.at, span.bytes);
-			continue;
-		}
-		for (uint64_t at = 0; at < span.bytes; at++) {
-			*to++ = span.at[at];
-			at += span.at[at] == '"'; /* skip the second quote of the pair */
-		}
-	}
-	return GW_OK;
-}
-
-gw_status gw_numbering_strings(const struct gw_numbering *numbering, const struct gw_numbering_column *columns,
-			       unsigned threads, uint64_t **offsets, char **bytes)
-{
-	struct copying copying = {.numbering = numbering, .columns = columns};
-	*bytes = NULL;
-	*offsets = gw_malloc((numbering->count + 1) * sizeof(**offsets));
-	if (!*offsets)
-		return GW_NO_MEMORY;
-	uint64_t total = 0;
-	for (uint64_t i = 0; i < numbering->count; i++) {
-		(*offsets)[i] = total;
-		total += plain_bytes(numbered_span(&copying, i));
-	}
-	(*offsets)[numbering->count] = total;
-	*bytes = gw_malloc(total);
-	if (!*bytes) {
-		gw_free(*offsets);
-		*offsets = NULL;
-		return GW_NO_MEMORY;
-	}
-	copying.offsets = *offsets;
-	copying.bytes = *bytes;
-	gw_parallel_for(threads, numbering->count, 4096, copy_strings, &copying);
-	return GW_OK;
 }

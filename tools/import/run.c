@@ -74,6 +74,8 @@ static gw_status run_steps(struct gw_import *im)
 	if (status != GW_OK)
 		return status;
 	gw_phase_end(&phase, "number nodes", 0);
+	if (!quiet && im->number_runs)
+		fprintf(stderr, "memory: ids numbered in %llu runs\n", (unsigned long long)im->number_runs);
 	status = gw_import_add_edges(im);
 	if (status == GW_OK)
 		status = gw_import_features(im);

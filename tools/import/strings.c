@@ -119,11 +119,12 @@ gw_status gw_import_strings_pick(struct gw_import *im, const struct gw_import_st
 gw_status gw_import_numbered_strings(struct gw_import *im, const struct gw_numbering *numbering,
 				     const struct gw_numbering_column *columns, uint64_t **offsets, char **bytes)
 {
-	gw_status status = gw_numbering_strings(numbering, columns, im->threads, offsets, bytes);
+	gw_status status =
+		gw_numbering_strings(numbering, columns, im->threads, gw_import_memory(im).spill, offsets, bytes);
 	if (status == GW_OK)
-		status = gw_builder_own(im->builder, *offsets, gw_free);
+		status = gw_builder_own(im->builder, *offsets, gw_spill_give);
 	if (status == GW_OK)
-		return gw_builder_own(im->builder, *bytes, gw_free);
-	gw_free(*bytes);
+		return gw_builder_own(im->builder, *bytes, gw_spill_give);
+	gw_spill_give(*bytes);
 	return status;
 }
