@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "core/memory/alloc.h"
+#include "tensors/disk_rows.h"
 #include "tensors/service.h"
 
 static atomic_uint instances; /* standalone clients in this process so far, for their addresses */
@@ -23,11 +24,28 @@ static gw_status catalog_of(struct gw_remote *server)
 	return status;
 }
 
-static gw_status open_part(struct gw_client *client, uint32_t part, unsigned instance, bool verify)
+static enum gw_array_apart stays_on_disk(const void *words, const char *key)
+{
+	return gw_disk_words_mean(words, key) ? GW_ARRAY_ON_DISK : GW_ARRAY_HERE;
+}
+
+static gw_status open_disk_rows(struct gw_client *client, struct gw_remote *server)
+{
+	if (!client->disk)
+		return GW_OK;
+	gw_status status = gw_disk_rows_open(client->disk, server->local, &server->disk_rows);
+	return status == GW_OK ? gw_disk_rows_serve(server->disk_rows, server->service) : status;
+}
+
+static gw_status open_part(struct gw_client *client, uint32_t part, unsigned instance,
+			   const struct gw_client_options *given)
 {
 	struct gw_remote *server = &client->servers[part];
 	const struct gw_graph_meta *meta = client->own_meta;
-	struct gw_part_options options = {.skip_verify = !verify,
+	const struct gw_disk_words words = {given->on_disk, given->on_disk_count};
+	struct gw_part_options options = {.skip_verify = given->no_verify,
+					  .set_apart = words.count ? stays_on_disk : NULL,
+					  .apart_context = &words,
 					  .arena = {.name = "graphwire-part", .numa = GW_NUMA_SPREAD}};
 	gw_status status = gw_part_open(meta, part, &options, &server->local);
 	if (status != GW_OK)
@@ -57,6 +75,8 @@ static gw_status open_part(struct gw_client *client, uint32_t part, unsigned ins
 	if (status == GW_OK)
 		status = gw_service_expose(server->service, gw_arena_base(arena), gw_arena_bytes(arena),
 					   gw_arena_slice_bytes(arena), NULL, &region);
+	if (status == GW_OK)
+		status = open_disk_rows(client, server);
 	if (status != GW_OK)
 		return status;
 	snprintf(server->address.scheme, sizeof(server->address.scheme), "memory");
@@ -64,7 +84,19 @@ static gw_status open_part(struct gw_client *client, uint32_t part, unsigned ins
 	return gw_listen(&client->local_group, 1, &server->address, server->service, &server->listener);
 }
 
-gw_status gw_standalone_open(struct gw_client *client, bool verify)
+static gw_status standalone_open_disk(struct gw_client *client, const struct gw_client_options *options)
+{
+	const struct gw_disk_words words = {options->on_disk, options->on_disk_count};
+	const struct gw_disk_options disk = {.cache_bytes = options->disk_cache, .numa = GW_NUMA_SPREAD};
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < words.count && status == GW_OK; i++)
+		status = words.words[i] ? GW_OK : gw_fail(GW_INVALID, "name %u of on_disk is NULL", i);
+	for (uint32_t p = 0; p < client->own_meta->num_parts && status == GW_OK; p++)
+		status = gw_disk_words_check(&words, client->own_meta, p, "on_disk");
+	return status == GW_OK && words.count ? gw_disk_create(&disk, &client->disk) : status;
+}
+
+gw_status gw_standalone_open(struct gw_client *client, const struct gw_client_options *options)
 {
 	const struct gw_graph_meta *meta = client->own_meta;
 	unsigned instance = atomic_fetch_add(&instances, 1);
@@ -72,12 +104,14 @@ gw_status gw_standalone_open(struct gw_client *client, bool verify)
 	client->standalone = true;
 	if (!client->servers)
 		return GW_NO_MEMORY;
-	gw_status status = gw_poll_group_create(NULL, &client->local_group);
+	gw_status status = standalone_open_disk(client, options);
+	if (status == GW_OK)
+		status = gw_poll_group_create(NULL, &client->local_group);
 	if (status != GW_OK)
 		return status;
 	client->server_count = meta->num_parts;
 	for (uint32_t p = 0; p < meta->num_parts; p++) {
-		status = open_part(client, p, instance, verify);
+		status = open_part(client, p, instance, options);
 		if (status != GW_OK)
 			return gw_context(status, "part %u", p);
 	}
@@ -95,7 +129,9 @@ void gw_standalone_close(struct gw_client *client)
 		if (server->service)
 			gw_service_destroy(server->service);
 		gw_tensor_table_destroy(server->table);
+		gw_disk_rows_close(server->disk_rows);
 		gw_part_close(server->local);
 	}
 	gw_poll_group_destroy(client->local_group);
+	gw_disk_destroy(client->disk);
 }

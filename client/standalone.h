@@ -4,7 +4,7 @@
 
 #include "client/state/client.h"
 
-gw_status gw_standalone_open(struct gw_client *client, bool verify);
+gw_status gw_standalone_open(struct gw_client *client, const struct gw_client_options *options);
 void gw_standalone_close(struct gw_client *client);
 
 #endif

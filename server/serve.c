@@ -107,13 +107,44 @@ static gw_status leave_key(struct gw_server *server)
 
 /* --- Mutable features. --- */
 
-static bool is_mutable(const void *context, const char *key)
+static bool is_mutable(const struct gw_server_options *options, const char *key)
 {
-	const struct gw_server_options *options = context;
 	uint32_t i = 0;
 	while (i < options->mutable_count && !gw_feature_is_meant(key, options->mutable_features[i]))
 		i++;
 	return i < options->mutable_count;
+}
+
+static struct gw_disk_words on_disk_words(const struct gw_server_options *options)
+{
+	return (struct gw_disk_words){options->on_disk_features, options->on_disk_count};
+}
+
+static enum gw_array_apart array_apart(const void *context, const char *key)
+{
+	const struct gw_server_options *options = context;
+	const struct gw_disk_words words = on_disk_words(options);
+	if (is_mutable(options, key))
+		return GW_ARRAY_CHANGES;
+	return gw_disk_words_mean(&words, key) ? GW_ARRAY_ON_DISK : GW_ARRAY_HERE;
+}
+
+/* Runs before the part is loaded. */
+static gw_status check_on_disk(const struct gw_server *server)
+{
+	const struct gw_server_options *options = &server->options;
+	const struct gw_disk_words words = on_disk_words(options);
+	const struct gw_part_meta *part = &server->meta->parts[options->part];
+	gw_status status = gw_disk_words_check(&words, server->meta, options->part, "--on-disk");
+	for (uint32_t a = 0; a < part->count && status == GW_OK; a++) {
+		const char *key = part->arrays[a].key;
+		if (is_mutable(options, key) && gw_disk_words_mean(&words, key))
+			status = gw_fail(GW_INVALID,
+					 "\"%s\": --mutable and --on-disk exclude each other: leave out one", key);
+	}
+	if (status == GW_OK && options->disk_cache && !options->on_disk_count)
+		status = gw_fail(GW_INVALID, "--disk-cache without --on-disk: name the features that stay on disk");
+	return status;
 }
 
 /* Runs before the part is loaded: checks that each given name means features that can change. */
@@ -151,15 +182,24 @@ static gw_status load_mutable(struct gw_server *server)
 	return status;
 }
 
-/* Mutable rows have trailers. */
+/* Mutable rows have trailers; rows on disk take no memory but the cache. */
 static uint64_t loaded_bytes(const struct gw_server *server, const struct gw_array_meta *array)
 {
 	struct gw_row_format format;
+	if (array_apart(&server->options, array->key) == GW_ARRAY_ON_DISK)
+		return 0;
 	uint64_t bytes = gw_array_meta_bytes(array), rows = array->ndim ? array->shape[0] : 0;
 	if (rows && is_mutable(&server->options, array->key))
 		gw_row_store_measure(array->dtype, rows, gw_array_meta_row_bytes(array) / gw_dtype_bytes(array->dtype),
 				     &format, &bytes);
 	return (bytes + GW_ARENA_ALIGN - 1) / GW_ARENA_ALIGN * GW_ARENA_ALIGN;
+}
+
+static uint64_t disk_cache_bytes(const struct gw_server_options *options)
+{
+	if (!options->on_disk_count)
+		return 0;
+	return options->disk_cache ? options->disk_cache : GW_DISK_CACHE_DEFAULT;
 }
 
 /* Refuses to start if the arrays fit, but not the rest of the server: the kernel would end it when clients connect. */
@@ -174,20 +214,31 @@ static gw_status check_memory(const struct gw_server *server)
 	char what[GW_ERROR_TEXT_MAX / 4], size[GW_UNIT_TEXT_MAX];
 	for (uint32_t a = 0; a < part->count; a++)
 		plan.array_bytes += loaded_bytes(server, &part->arrays[a]);
+	const uint64_t cache = disk_cache_bytes(&server->options);
+	plan.array_bytes += cache;
 	if (gw_server_room_read("", &plan, &room))
 		return GW_OK;
-	snprintf(what, sizeof(what), "part %u with arrays of %s%s, %u thread%s and up to %u connections",
-		 server->options.part, gw_text_bytes(size, (double)plan.array_bytes),
+	snprintf(what, sizeof(what), "part %u with arrays %sof %s%s, %u thread%s and up to %u connections",
+		 server->options.part, cache ? "and --disk-cache " : "", gw_text_bytes(size, (double)plan.array_bytes),
 		 plan.array_bytes <= room.pool ? ", in the pool of huge pages" : "", plan.threads,
 		 plan.threads == 1 ? "" : "s", gw_server_connections(plan.connections));
 	return gw_memory_suffices(&room.memory, room.wanted, what,
 				  "more parts, fewer --threads or fewer --connections");
 }
 
+static gw_status server_open_disk(struct gw_server *server)
+{
+	const struct gw_disk_options options = {.cache_bytes = disk_cache_bytes(&server->options),
+						.huge = server->options.huge == GW_HUGE_OFF ? GW_HUGE_OFF : GW_HUGE_TRY,
+						.numa = server->options.numa};
+	gw_status status = gw_disk_create(&options, &server->disk);
+	return status == GW_OK ? gw_disk_rows_open(server->disk, server->part, &server->disk_rows) : status;
+}
+
 static gw_status server_load(struct gw_server *server)
 {
 	struct gw_part_options options = {
-		.set_apart = is_mutable,
+		.set_apart = array_apart,
 		.apart_context = &server->options,
 		.arena = {.name = "graphwire-part",
 			  .huge = server->options.huge,
@@ -201,6 +252,8 @@ static gw_status server_load(struct gw_server *server)
 		status = check_memory(server);
 	if (status == GW_OK && !server->taker)
 		status = gw_part_open(server->meta, server->options.part, &options, &server->part);
+	if (status == GW_OK && server->options.on_disk_count)
+		status = server_open_disk(server);
 	for (int form = 0; status == GW_OK && form < GW_CATALOG_FORMS; form++)
 		status = gw_catalog_print(server->part, 0, (enum gw_catalog_form)form, &server->catalogs[form]);
 	return status;
@@ -341,6 +394,8 @@ static gw_status start_steps(struct gw_server *server)
 	warn_of_spinning(server);
 	status = check_mutable(server);
 	if (status == GW_OK)
+		status = check_on_disk(server);
+	if (status == GW_OK)
 		status = gw_server_open_groups(server);
 	if (server->options.take_over)
 		return status == GW_OK ? take_over_steps(server) : status;
@@ -441,6 +496,8 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 	gw_tensor_table_destroy(server->tensors);
 	for (int form = 0; form < GW_CATALOG_FORMS; form++)
 		gw_free(server->catalogs[form]);
+	gw_disk_rows_close(server->disk_rows);
+	gw_disk_destroy(server->disk);
 	gw_part_close(server->part);
 	gw_server_unguard(server);
 	explicit_bzero(server->key, sizeof(server->key));

@@ -152,11 +152,12 @@ static gw_status name_sources(struct gw_part *part, const struct gw_part_options
 		source->path = gw_format("%s/%s", meta->folder[0] ? meta->folder : ".", array->file);
 		if (!source->path)
 			return GW_NO_MEMORY;
-		part->arrays[i] = (struct gw_array){.meta = array,
-						    .rows = array->shape[0],
-						    .row_bytes = gw_array_meta_row_bytes(array),
-						    .apart = options->set_apart &&
-							     options->set_apart(options->apart_context, array->key)};
+		part->arrays[i] = (struct gw_array){
+			.meta = array,
+			.rows = array->shape[0],
+			.row_bytes = gw_array_meta_row_bytes(array),
+			.apart = options->set_apart ? options->set_apart(options->apart_context, array->key)
+						    : GW_ARRAY_HERE};
 		source->bytes = gw_array_meta_bytes(array);
 	}
 	return GW_OK;
@@ -236,6 +237,17 @@ static gw_status load_arrays(struct gw_part *part, const struct gw_part_options 
 		status = gw_load(part->arena, items, count, &options->load, &part->stats);
 	gw_free(items);
 	return status;
+}
+
+gw_status gw_part_file(const struct gw_part *part, const struct gw_array *array, struct gw_load_item *out)
+{
+	struct part_source source = {.path = part->sources[array - part->arrays].path};
+	gw_status status = check_source(array->meta, &source, true);
+	gw_free(source.digests);
+	*out = part_item(&source, array->meta->key, 0);
+	out->digests = NULL;
+	return status == GW_OK ? GW_OK
+			       : gw_context(status, "graph \"%s\", part %u", part->meta->graph_name, part->number);
 }
 
 gw_status gw_part_load_apart(const struct gw_part *part, const struct gw_array *array,

@@ -99,6 +99,12 @@ struct gw_client_options {
 	 * GRAPHWIRE_JOB of the environment, which a launcher sets for all trainers of a job. Without that variable the
 	 * client has a job of its own. */
 	const char *job;
+	/* Standalone: features ("feat" of any type, "paper/feat", or the array's key) whose rows stay in their files,
+	 * and are read when they are fetched, through a cache of blocks. Everything else is loaded. NULL: nothing
+	 * stays. */
+	const char *const *on_disk;
+	uint32_t on_disk_count;
+	uint64_t disk_cache; /* memory for blocks of these files, at least 1 MiB; 0: 256 MiB */
 };
 
 /* Connects to every server (or loads every part) and checks that together they are one graph. Blocks until all servers
