@@ -163,7 +163,7 @@ static void all_forms_give_the_bytes(void **state)
 	static const uint32_t depths[] = {1, 3, 128};
 	for (uint32_t s = 0; s < 7; s++) {
 		bed_write(bed, s == 6 ? 30 : (6u << 20) / (sizes[s] < 100 ? 100 : sizes[s]) + 7, sizes[s]);
-		for (uint32_t form = 0; form < 2 * 3 * 3; form += gw_many_step()) {
+		for (uint32_t form = s % 5; form < 2 * 3 * 3; form += 5) {
 			const struct gw_disk_options options = {.driver = drivers[form % 2],
 								.cache_bytes = caches[form / 2 % 3],
 								.queue_depth = depths[form / 6],
@@ -229,16 +229,16 @@ static void *call_often(void *opaque)
 	struct caller *caller = opaque;
 	struct bed own = *caller->bed;
 	own.seed = caller->seed;
-	for (uint32_t i = 0; i < gw_many(40); i++)
+	for (uint32_t i = 0; i < gw_many(16); i++)
 		check_random(&own, 1 + (uint32_t)below(&own, 700));
 	return NULL;
 }
 
-/* More reads than the thread visits at a time, in a cache that holds a part of what they need. */
+/* In a cache that holds a part of what they need. */
 static void many_callers(void **state)
 {
 	struct bed *bed = *state;
-	struct caller callers[40];
+	struct caller callers[40]; /* more than are visited at a time */
 	bed_write(bed, 5000, 1000);
 	for (int pread = 0; pread < 2; pread++) {
 		const struct gw_disk_options options = {.cache_bytes = GW_DISK_CACHE_MIN,
@@ -284,7 +284,8 @@ static void truncated_file(void **state)
 {
 	struct bed *bed = *state;
 	for (int pread = 0; pread < 2; pread++) {
-		const struct gw_disk_options options = {.driver = pread ? GW_LOAD_PREAD : GW_LOAD_AUTO};
+		const struct gw_disk_options options = {.driver = pread ? GW_LOAD_PREAD : GW_LOAD_AUTO,
+							.cache_bytes = GW_DISK_CACHE_MIN};
 		bed_write(bed, 1000, 100);
 		bed_open(bed, &options);
 		uint64_t rows[] = {600, 5}, last = 999, first = 3;
@@ -311,8 +312,9 @@ static void truncated_file(void **state)
 static void replaced_file(void **state)
 {
 	struct bed *bed = *state;
+	const struct gw_disk_options options = {.cache_bytes = GW_DISK_CACHE_MIN};
 	bed_write(bed, 1000, 100);
-	bed_open(bed, NULL);
+	bed_open(bed, &options);
 	char other[160];
 	snprintf(other, sizeof(other), "%s.new", bed->path);
 	FILE *file = fopen(other, "w");
@@ -342,7 +344,8 @@ static void bad_sectors(void **state)
 	struct bed *bed = *state;
 	const uint64_t blocks = 64, begin = 16; /* blocks of the file; the first ones are below the least address */
 	for (int pread = 0; pread < 2; pread++) {
-		const struct gw_disk_options options = {.driver = pread ? GW_LOAD_PREAD : GW_LOAD_AUTO};
+		const struct gw_disk_options options = {.driver = pread ? GW_LOAD_PREAD : GW_LOAD_AUTO,
+							.cache_bytes = GW_DISK_CACHE_MIN};
 		bed_write(bed, (blocks - 1) * 4, 1024);
 		uint8_t *memory =
 			mmap((void *)(uintptr_t)(begin * 4096), (blocks - begin) * 4096, PROT_READ | PROT_WRITE,
@@ -423,7 +426,8 @@ static void freed_reads(void **state)
 static int open_and_report(void *context)
 {
 	struct bed *bed = context;
-	if (gw_disk_create(NULL, &bed->disk) != GW_OK || bed_add(bed) != GW_OK)
+	const struct gw_disk_options options = {.cache_bytes = GW_DISK_CACHE_MIN};
+	if (gw_disk_create(&options, &bed->disk) != GW_OK || bed_add(bed) != GW_OK)
 		return 100;
 	uint64_t rows[] = {7, 3};
 	uint8_t out[2000];
@@ -455,7 +459,8 @@ static gw_status open_and_read(void *context)
 	struct bed *bed = context;
 	uint64_t rows[] = {7, 3};
 	uint8_t out[200];
-	gw_status status = gw_disk_create(NULL, &bed->disk);
+	const struct gw_disk_options options = {.cache_bytes = GW_DISK_CACHE_MIN};
+	gw_status status = gw_disk_create(&options, &bed->disk);
 	if (status == GW_OK)
 		status = bed_add(bed);
 	if (status == GW_OK)
