@@ -163,6 +163,14 @@ static gw_status open_take_options(struct gw_client *client, const struct gw_cli
 	if (status != GW_OK)
 		return status;
 	client->transport = gw_scheme_find(gw_scheme_choices[choice]);
+	if (options->server_count > 0 && (options->on_disk_count || options->disk_cache))
+		return gw_fail(GW_INVALID,
+			       "on_disk and disk_cache are for a standalone client: with servers, give them "
+			       "--on-disk and --disk-cache");
+	if (options->disk_cache && !options->on_disk_count)
+		return gw_fail(GW_INVALID, "disk_cache without on_disk: name the features that stay on disk");
+	if (options->on_disk_count && !options->on_disk)
+		return gw_fail(GW_INVALID, "%u features in on_disk, and no names", options->on_disk_count);
 	if (client->neighbours == GW_NEIGHBOURS_REQUESTS && options->server_count == 0)
 		return gw_fail(GW_INVALID,
 			       "neighbours = \"requests\" needs servers: a standalone client has its lists in memory");
@@ -211,7 +219,7 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 	if (options->server_count > 0)
 		status = parse_servers(client, options);
 	else
-		status = gw_standalone_open(client, !options->no_verify);
+		status = gw_standalone_open(client, options);
 	if (status == GW_OK) {
 		warn_of_few_files(client);
 		status = open_engines(client);

@@ -9,6 +9,7 @@
 
 #include "core/graph/replicas.h"
 #include "core/memory/alloc.h"
+#include "tensors/disk_rows.h"
 #include "tensors/features.h"
 #include "tensors/service.h"
 
@@ -25,22 +26,43 @@ static gw_status catalog_of(struct gw_remote *server)
 	return status;
 }
 
-static bool is_no_list(const void *meta, const char *key)
+/* What a standalone client loads of its parts. */
+struct standalone_parts {
+	const struct gw_graph_meta *meta;
+	struct gw_disk_words on_disk;
+	bool lists_only;
+};
+
+static enum gw_array_apart stays_apart(const void *context, const char *key)
 {
+	const struct standalone_parts *parts = context;
 	bool of_edges;
 	uint32_t type;
 	const char *name;
-	return gw_replica_key(meta, key) || gw_feature_parse(meta, key, &of_edges, &type, &name);
+	/* This process addresses all rows, and needs no replicas. */
+	if (gw_replica_key(parts->meta, key) ||
+	    (parts->lists_only && gw_feature_parse(parts->meta, key, &of_edges, &type, &name)))
+		return GW_ARRAY_LEFT_OUT;
+	return gw_disk_words_mean(&parts->on_disk, key) ? GW_ARRAY_ON_DISK : GW_ARRAY_HERE;
 }
 
-static gw_status open_part(struct gw_client *client, uint32_t part, unsigned instance, bool verify)
+static gw_status open_disk_rows(struct gw_client *client, struct gw_remote *server)
+{
+	if (!client->disk)
+		return GW_OK;
+	gw_status status = gw_disk_rows_open(client->disk, server->local, &server->disk_rows);
+	return status == GW_OK ? gw_disk_rows_serve(server->disk_rows, server->service) : status;
+}
+
+static gw_status open_part(struct gw_client *client, uint32_t part, unsigned instance,
+			   const struct gw_client_options *given)
 {
 	struct gw_remote *server = &client->servers[part];
 	const struct gw_graph_meta *meta = client->own_meta;
-	/* This process addresses all rows, and needs no replicas. */
-	struct gw_part_options options = {.skip_verify = !verify,
-					  .set_apart = client->lists_only ? is_no_list : gw_replica_set_apart,
-					  .apart_context = meta,
+	const struct standalone_parts parts = {meta, {given->on_disk, given->on_disk_count}, client->lists_only};
+	struct gw_part_options options = {.skip_verify = given->no_verify,
+					  .set_apart = stays_apart,
+					  .apart_context = &parts,
 					  .arena = {.name = "graphwire-part", .numa = GW_NUMA_SPREAD}};
 	gw_status status = gw_part_open(meta, part, &options, &server->local);
 	if (status != GW_OK)
@@ -70,6 +92,8 @@ static gw_status open_part(struct gw_client *client, uint32_t part, unsigned ins
 	if (status == GW_OK)
 		status = gw_service_expose(server->service, gw_arena_base(arena), gw_arena_bytes(arena),
 					   gw_arena_slice_bytes(arena), NULL, &region);
+	if (status == GW_OK)
+		status = open_disk_rows(client, server);
 	if (status != GW_OK)
 		return status;
 	snprintf(server->address.scheme, sizeof(server->address.scheme), "memory");
@@ -77,7 +101,19 @@ static gw_status open_part(struct gw_client *client, uint32_t part, unsigned ins
 	return gw_listen(&client->local_group, 1, &server->address, server->service, &server->listener);
 }
 
-gw_status gw_standalone_open(struct gw_client *client, bool verify)
+static gw_status standalone_open_disk(struct gw_client *client, const struct gw_client_options *options)
+{
+	const struct gw_disk_words words = {options->on_disk, options->on_disk_count};
+	const struct gw_disk_options disk = {.cache_bytes = options->disk_cache, .numa = GW_NUMA_SPREAD};
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < words.count && status == GW_OK; i++)
+		status = words.words[i] ? GW_OK : gw_fail(GW_INVALID, "name %u of on_disk is NULL", i);
+	for (uint32_t p = 0; p < client->own_meta->num_parts && status == GW_OK; p++)
+		status = gw_disk_words_check(&words, client->own_meta, p, "on_disk");
+	return status == GW_OK && words.count ? gw_disk_create(&disk, &client->disk) : status;
+}
+
+gw_status gw_standalone_open(struct gw_client *client, const struct gw_client_options *options)
 {
 	const struct gw_graph_meta *meta = client->own_meta;
 	unsigned instance = atomic_fetch_add(&instances, 1);
@@ -85,12 +121,14 @@ gw_status gw_standalone_open(struct gw_client *client, bool verify)
 	client->standalone = true;
 	if (!client->servers)
 		return GW_NO_MEMORY;
-	gw_status status = gw_poll_group_create(NULL, &client->local_group);
+	gw_status status = standalone_open_disk(client, options);
+	if (status == GW_OK)
+		status = gw_poll_group_create(NULL, &client->local_group);
 	if (status != GW_OK)
 		return status;
 	client->server_count = meta->num_parts;
 	for (uint32_t p = 0; p < meta->num_parts; p++) {
-		status = open_part(client, p, instance, verify);
+		status = open_part(client, p, instance, options);
 		if (status != GW_OK)
 			return gw_context(status, "part %u", p);
 	}
@@ -108,7 +146,9 @@ void gw_standalone_close(struct gw_client *client)
 		if (server->service)
 			gw_service_destroy(server->service);
 		gw_tensor_table_destroy(server->table);
+		gw_disk_rows_close(server->disk_rows);
 		gw_part_close(server->local);
 	}
 	gw_poll_group_destroy(client->local_group);
+	gw_disk_destroy(client->disk);
 }

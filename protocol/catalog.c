@@ -1,8 +1,8 @@
 /* The catalog's JSON: {"part": 0, "graph_name": "mygraph", "graph_id": "<16 digits>", "book_digest": "<16 digits>",
  * "arrays": [[key, region, offset, dtype, [shape], "<digest>"], ...]}, and "book": "<the text of the graph's JSON,
  * without its parts>" if the client asks for it. Region -1: the array is served as rows that change, which are
- * tensors. "holds_lists": true is a member if the server holds lists of other parts. Their places are a document of
- * their own: {"lists": [{"part": 1, "arrays": [...]}, ...]}. */
+ * tensors, or not at all; -2: it stays on disk. "holds_lists": true is a member if the server holds lists of other
+ * parts. Their places are a document of their own: {"lists": [{"part": 1, "arrays": [...]}, ...]}. */
 #include "protocol/catalog.h"
 
 #include <jansson.h>
@@ -11,6 +11,9 @@
 
 #include "core/graph/json.h"
 #include "core/memory/alloc.h"
+
+#define REGION_CHANGES (-1)
+#define REGION_ON_DISK (-2)
 
 static int compare_to_key(const void *key, const void *array)
 {
@@ -42,7 +45,9 @@ static json_t *catalog_places(const struct gw_part *part, uint32_t region, bool 
 	for (uint32_t i = 0; arrays && (array = gw_part_array_at(part, i)); i++) {
 		if (lists && array->apart)
 			continue;
-		json_int_t where = array->apart ? -1 : (json_int_t)region;
+		json_int_t where = array->apart == GW_ARRAY_HERE      ? (json_int_t)region
+				   : array->apart == GW_ARRAY_ON_DISK ? REGION_ON_DISK
+								      : REGION_CHANGES;
 		json_t *entry = json_pack("[s, I, I, s, o, o]", array->meta->key, where, (json_int_t)array->offset,
 					  gw_dtype_name(array->meta->dtype), shape_of(array->meta),
 					  hex_of(array->meta->digest));
@@ -118,8 +123,8 @@ static gw_status catalog_entry(json_t *entry, struct gw_array_meta *array, struc
 	json_int_t region, offset;
 	json_t *shape;
 	if (json_array_size(entry) != 6 ||
-	    json_unpack(entry, "[s, I, I, s, o]", &key, &region, &offset, &dtype, &shape) != 0 || region < -1 ||
-	    region > UINT32_MAX || offset < 0)
+	    json_unpack(entry, "[s, I, I, s, o]", &key, &region, &offset, &dtype, &shape) != 0 ||
+	    region < REGION_ON_DISK || region > UINT32_MAX || offset < 0 || (region == REGION_ON_DISK && offset > 0))
 		return gw_fail(GW_PROTOCOL, "not [key, region, offset, dtype, shape, digest]");
 	*array = (struct gw_array_meta){.key = (char *)(uintptr_t)key};
 	gw_status status = gw_dtype_parse(dtype, &array->dtype);
@@ -129,8 +134,9 @@ static gw_status catalog_entry(json_t *entry, struct gw_array_meta *array, struc
 		status = catalog_shape(shape, array);
 	if (status != GW_OK)
 		return status;
-	place->changes = region < 0;
-	place->region = place->changes ? 0 : (uint32_t)region;
+	place->changes = region == REGION_CHANGES;
+	place->on_disk = region == REGION_ON_DISK;
+	place->region = region < 0 ? 0 : (uint32_t)region;
 	place->offset = (uint64_t)offset;
 	return GW_OK;
 }
@@ -327,8 +333,8 @@ bool gw_catalog_same_places(const struct gw_catalog *a, const struct gw_catalog 
 		return false;
 	for (uint32_t i = 0; i < a->count; i++) {
 		const struct gw_catalog_array *x = &a->arrays[i], *y = &b->arrays[i];
-		if (!gw_array_meta_same(x->meta, y->meta) || x->changes != y->changes || x->region != y->region ||
-		    x->offset != y->offset)
+		if (!gw_array_meta_same(x->meta, y->meta) || x->changes != y->changes || x->on_disk != y->on_disk ||
+		    x->region != y->region || x->offset != y->offset)
 			return false;
 	}
 	return true;

@@ -22,11 +22,16 @@ enum gw_catalog_form {
 	GW_CATALOG_LISTS,     /* the lists of other parts that the server holds: struct gw_catalog_lists */
 	GW_CATALOG_FORMS
 };
+/* Added to the form: the client knows rows on disk, which it requests (protocol/disk_call.h). A server that has such
+ * rows refuses the others, GW_REFUSED, in words that older clients show. A client adds it after that refusal alone,
+ * since older servers do not know it. */
+#define GW_CATALOG_KNOWS_DISK 2
 
 /* The position of an array of the served part. */
 struct gw_catalog_array {
 	const struct gw_array_meta *meta; /* of the catalog or, once it has joined a graph, of the graph */
 	bool changes; /* the array is in no region: it is served as rows that change (serve --mutable) */
+	bool on_disk; /* likewise: its rows are requested (serve --on-disk) */
 	uint32_t region;
 	uint64_t offset; /* bytes from the region's start */
 };

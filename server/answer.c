@@ -27,9 +27,17 @@ static gw_status reply_text(struct gw_reply *reply, const char *text)
 static gw_status answer_catalog(void *context, const struct gw_call *call, struct gw_reply *reply)
 {
 	const struct gw_server *server = context;
-	if (call->byte_count != 1 || call->bytes[0] >= GW_CATALOG_FORMS)
-		return gw_fail(GW_INVALID, "a request for the catalog is one byte below %d", GW_CATALOG_FORMS);
-	return reply_text(reply, server->catalogs[call->bytes[0]]);
+	const unsigned form =
+		call->byte_count == 1 ? call->bytes[0] & ~(unsigned)GW_CATALOG_KNOWS_DISK : GW_CATALOG_FORMS;
+	if (form >= GW_CATALOG_FORMS)
+		return gw_fail(GW_INVALID, "a request for the catalog is one byte below %d",
+			       GW_CATALOG_FORMS | GW_CATALOG_KNOWS_DISK);
+	if (server->disk && !(call->bytes[0] & GW_CATALOG_KNOWS_DISK))
+		return gw_fail(GW_REFUSED,
+			       "the server keeps features on disk (serve --on-disk), which this client "
+			       "does not know: upgrade the client to the server's version, %s",
+			       GRAPHWIRE_VERSION);
+	return reply_text(reply, server->catalogs[form]);
 }
 
 /* --- Statistics of the tensors. --- */
@@ -84,6 +92,8 @@ static gw_status answer_stats(void *context, const struct gw_call *call, struct 
 gw_status gw_server_answer(struct gw_server *server)
 {
 	gw_status status = gw_service_handle(server->service, GW_OP_CATALOG, answer_catalog, server);
+	if (status == GW_OK && server->disk_rows)
+		status = gw_disk_rows_serve(server->disk_rows, server->service);
 	if (status == GW_OK)
 		status = gw_service_handle(server->service, GW_OP_SAMPLE, gw_server_sample, server);
 	if (status == GW_OK)

@@ -84,7 +84,9 @@ json_t *gw_handover_arrays(const struct gw_part *part)
 	for (uint32_t i = 0; (array = gw_part_array_at(part, i)) != NULL; i++) {
 		json_t *one = json_object();
 		json_object_set_new(one, "key", json_string(array->meta->key));
-		json_object_set_new(one, "mutable", json_boolean(array->apart));
+		/* Of both: an older successor knows "mutable" alone, and refuses. */
+		json_object_set_new(one, "mutable", json_boolean(array->apart != GW_ARRAY_HERE));
+		json_object_set_new(one, "on_disk", json_boolean(array->apart == GW_ARRAY_ON_DISK));
 		gw_handover_set(one, "digest", array->meta->digest);
 		gw_handover_set(one, "offset", array->offset);
 		gw_handover_set(one, "bytes", gw_array_meta_bytes(array->meta));
@@ -100,7 +102,11 @@ static gw_status check_moved_array(const json_t *json, const struct gw_array *ar
 	if (!key || strcmp(key, array->meta->key) != 0)
 		return gw_fail(GW_WRONG_GRAPH, "the running server has another array in place of \"%s\"",
 			       array->meta->key);
-	if (json_is_true(json_object_get(json, "mutable")) != array->apart)
+	bool on_disk = array->apart == GW_ARRAY_ON_DISK;
+	if (json_is_true(json_object_get(json, "on_disk")) != on_disk)
+		return gw_fail(GW_INVALID, "\"%s\" is %son disk at the running server: give the same --on-disk",
+			       array->meta->key, on_disk ? "not " : "");
+	if (json_is_true(json_object_get(json, "mutable")) != (array->apart != GW_ARRAY_HERE))
 		return gw_fail(GW_INVALID, "\"%s\" is %smutable at the running server: give the same --mutable",
 			       array->meta->key, array->apart ? "not " : "");
 	gw_status status = gw_handover_number(json, "digest", UINT64_MAX, &digest);

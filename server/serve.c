@@ -109,25 +109,49 @@ static gw_status leave_key(struct gw_server *server)
 
 /* --- Mutable features. --- */
 
-static bool is_mutable(const void *context, const char *key)
+static bool is_mutable(const struct gw_server_options *options, const char *key)
 {
-	const struct gw_server_options *options = context;
 	uint32_t i = 0;
 	while (i < options->mutable_count && !gw_feature_is_meant(key, options->mutable_features[i]))
 		i++;
 	return i < options->mutable_count;
 }
 
-/* Rows that change have no replicas: those of a mutable feature are not loaded. */
-static bool is_apart(const void *context, const char *key)
+static struct gw_disk_words on_disk_words(const struct gw_server_options *options)
 {
+	return (struct gw_disk_words){options->on_disk_features, options->on_disk_count};
+}
+
+static enum gw_array_apart array_apart(const void *context, const char *key)
+{
+	const struct gw_server_options *options = context;
+	const struct gw_disk_words words = on_disk_words(options);
 	char feature[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
-	if (is_mutable(context, key))
-		return true;
-	if (!gw_name_ends_in(key, GW_REPLICA_TAIL))
-		return false;
-	snprintf(feature, sizeof(feature), "%.*s", (int)(strlen(key) - strlen(GW_REPLICA_TAIL)), key);
-	return is_mutable(context, feature);
+	if (is_mutable(options, key))
+		return GW_ARRAY_CHANGES;
+	if (gw_name_ends_in(key, GW_REPLICA_TAIL)) { /* rows that change have no replicas */
+		snprintf(feature, sizeof(feature), "%.*s", (int)(strlen(key) - strlen(GW_REPLICA_TAIL)), key);
+		return is_mutable(options, feature) ? GW_ARRAY_LEFT_OUT : GW_ARRAY_HERE;
+	}
+	return gw_disk_words_mean(&words, key) ? GW_ARRAY_ON_DISK : GW_ARRAY_HERE;
+}
+
+/* Runs before the part is loaded. */
+static gw_status check_on_disk(const struct gw_server *server)
+{
+	const struct gw_server_options *options = &server->options;
+	const struct gw_disk_words words = on_disk_words(options);
+	const struct gw_part_meta *part = &server->meta->parts[options->part];
+	gw_status status = gw_disk_words_check(&words, server->meta, options->part, "--on-disk");
+	for (uint32_t a = 0; a < part->count && status == GW_OK; a++) {
+		const char *key = part->arrays[a].key;
+		if (is_mutable(options, key) && gw_disk_words_mean(&words, key))
+			status = gw_fail(GW_INVALID,
+					 "\"%s\": --mutable and --on-disk exclude each other: leave out one", key);
+	}
+	if (status == GW_OK && options->disk_cache && !options->on_disk_count)
+		status = gw_fail(GW_INVALID, "--disk-cache without --on-disk: name the features that stay on disk");
+	return status;
 }
 
 /* Runs before the part is loaded: checks that each given name means features that can change. */
@@ -165,17 +189,25 @@ static gw_status load_mutable(struct gw_server *server)
 	return status;
 }
 
-/* Mutable rows have trailers. */
+/* Mutable rows have trailers; rows on disk take no memory but the cache. */
 static uint64_t loaded_bytes(const struct gw_server *server, const struct gw_array_meta *array)
 {
 	struct gw_row_format format;
-	uint64_t bytes = gw_array_meta_bytes(array), rows = array->ndim ? array->shape[0] : 0;
-	if (is_apart(&server->options, array->key) && !is_mutable(&server->options, array->key))
+	enum gw_array_apart apart = array_apart(&server->options, array->key);
+	if (apart == GW_ARRAY_ON_DISK || apart == GW_ARRAY_LEFT_OUT)
 		return 0;
-	if (rows && is_mutable(&server->options, array->key))
+	uint64_t bytes = gw_array_meta_bytes(array), rows = array->ndim ? array->shape[0] : 0;
+	if (rows && apart == GW_ARRAY_CHANGES)
 		gw_row_store_measure(array->dtype, rows, gw_array_meta_row_bytes(array) / gw_dtype_bytes(array->dtype),
 				     &format, &bytes);
 	return (bytes + GW_ARENA_ALIGN - 1) / GW_ARENA_ALIGN * GW_ARENA_ALIGN;
+}
+
+static uint64_t disk_cache_bytes(const struct gw_server_options *options)
+{
+	if (!options->on_disk_count)
+		return 0;
+	return options->disk_cache ? options->disk_cache : GW_DISK_CACHE_DEFAULT;
 }
 
 /* Refuses to start if the arrays fit, but not the rest of the server: the kernel would end it when clients connect. */
@@ -191,24 +223,35 @@ static gw_status check_memory(const struct gw_server *server, uint64_t lists_byt
 	plan.array_bytes = lists_bytes;
 	for (uint32_t a = 0; a < part->count; a++)
 		plan.array_bytes += loaded_bytes(server, &part->arrays[a]);
+	const uint64_t cache = disk_cache_bytes(&server->options);
+	plan.array_bytes += cache;
 	if (gw_server_room_read("", &plan, &room))
 		return GW_OK;
 	if (lists_bytes)
 		snprintf(lists, sizeof(lists), " (%s in lists of other parts)",
 			 gw_text_bytes(size, (double)lists_bytes));
-	snprintf(what, sizeof(what), "part %u with arrays of %s%s%s, %u thread%s and up to %u connections",
-		 server->options.part, gw_text_bytes(size, (double)plan.array_bytes), lists,
-		 plan.array_bytes <= room.pool ? ", in the pool of huge pages" : "", plan.threads,
+	snprintf(what, sizeof(what), "part %u with arrays %sof %s%s%s, %u thread%s and up to %u connections",
+		 server->options.part, cache ? "and --disk-cache " : "", gw_text_bytes(size, (double)plan.array_bytes),
+		 lists, plan.array_bytes <= room.pool ? ", in the pool of huge pages" : "", plan.threads,
 		 plan.threads == 1 ? "" : "s", gw_server_connections(plan.connections));
 	return gw_memory_suffices(&room.memory, room.wanted, what,
 				  lists_bytes ? "more parts, fewer --threads, fewer --connections or no --lists"
 					      : "more parts, fewer --threads or fewer --connections");
 }
 
+static gw_status server_open_disk(struct gw_server *server)
+{
+	const struct gw_disk_options options = {.cache_bytes = disk_cache_bytes(&server->options),
+						.huge = server->options.huge == GW_HUGE_OFF ? GW_HUGE_OFF : GW_HUGE_TRY,
+						.numa = server->options.numa};
+	gw_status status = gw_disk_create(&options, &server->disk);
+	return status == GW_OK ? gw_disk_rows_open(server->disk, server->part, &server->disk_rows) : status;
+}
+
 static gw_status server_load(struct gw_server *server)
 {
 	struct gw_part_options options = {
-		.set_apart = is_apart,
+		.set_apart = array_apart,
 		.apart_context = &server->options,
 		.arena = {.name = "graphwire-part",
 			  .huge = server->options.huge,
@@ -233,6 +276,8 @@ static gw_status server_load(struct gw_server *server)
 	if (status == GW_OK)
 		status = gw_catalog_lists_print(server->lists, server->list_count, 0,
 						&server->catalogs[GW_CATALOG_LISTS]);
+	if (status == GW_OK && server->options.on_disk_count)
+		status = server_open_disk(server);
 	return status;
 }
 
@@ -375,6 +420,8 @@ static gw_status start_steps(struct gw_server *server)
 	if (status == GW_OK && !server->options.take_over)
 		status = gw_server_lists_check(server);
 	if (status == GW_OK)
+		status = check_on_disk(server);
+	if (status == GW_OK)
 		status = gw_server_open_groups(server);
 	if (server->options.take_over)
 		return status == GW_OK ? take_over_steps(server) : status;
@@ -476,6 +523,8 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 	for (int form = 0; form < GW_CATALOG_FORMS; form++)
 		gw_free(server->catalogs[form]);
 	gw_server_lists_close(server);
+	gw_disk_rows_close(server->disk_rows);
+	gw_disk_destroy(server->disk);
 	gw_part_close(server->part);
 	gw_server_unguard(server);
 	explicit_bzero(server->key, sizeof(server->key));

@@ -11,11 +11,13 @@
 #include "sampler/pick.h"
 #include "server/footprint.h"
 #include "server/placement.h"
+#include "tensors/disk_rows.h"
 #include "tensors/service.h"
 #include "transport/prefetch.h"
 #include "transport/transport.h"
 
 #define GW_SERVER_MUTABLE_MAX 64
+#define GW_SERVER_ON_DISK_MAX 64
 
 /* The neighbour lists in memory: of the server's part, or of all parts (server/lists.h). */
 enum gw_server_lists { GW_SERVER_LISTS_OWN, GW_SERVER_LISTS_ALL };
@@ -46,7 +48,11 @@ struct gw_server_options {
 	const char *mutable_features[GW_SERVER_MUTABLE_MAX];
 	uint32_t mutable_count;
 	enum gw_server_lists lists;
-	bool metrics; /* answer scrapers at metrics_at */
+	/* Features whose rows stay in their files, in the same words. */
+	const char *on_disk_features[GW_SERVER_ON_DISK_MAX];
+	uint32_t on_disk_count;
+	uint64_t disk_cache; /* bytes; 0: GW_DISK_CACHE_DEFAULT */
+	bool metrics;        /* answer scrapers at metrics_at */
 	struct gw_address metrics_at;
 	bool take_over;           /* from the running server of the part: see server/handover.h */
 	uint32_t tensor_lease_ms; /* how long a job's tensors stay after its last client; 0: 300,000 */
@@ -71,6 +77,8 @@ struct gw_server {
 	uint32_t list_count;
 	struct gw_service *service;
 	struct gw_tensor_table *tensors;
+	struct gw_disk *disk; /* NULL: all arrays are in memory */
+	struct gw_disk_rows_of_part *disk_rows;
 	struct gw_listener *listener, *local; /* local: for clients that map the memory; or NULL */
 	struct gw_server_thread *threads;
 	uint64_t incarnation, started_ns;

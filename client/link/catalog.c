@@ -12,7 +12,7 @@ gw_status gw_places_check(const struct gw_catalog *catalog, const struct gw_endp
 		const struct gw_array_meta *array = catalog->arrays[i].meta;
 		uint64_t bytes = gw_array_meta_bytes(array), offset = catalog->arrays[i].offset;
 		uint32_t region = catalog->arrays[i].region;
-		if (catalog->arrays[i].changes)
+		if (catalog->arrays[i].changes || catalog->arrays[i].on_disk)
 			continue;
 		if (region >= endpoint->peer.region_count || offset > endpoint->peer.regions[region].bytes ||
 		    bytes > endpoint->peer.regions[region].bytes - offset)

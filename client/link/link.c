@@ -225,6 +225,22 @@ static void link_upgraded(struct gw_link *link, struct gw_endpoint *better, gw_s
 	}
 }
 
+/* Asks for the server's catalog. */
+static void link_check(struct gw_link *link)
+{
+	struct gw_remote *server = link->server;
+	gw_link_set_state(link, GW_LINK_CHECKING);
+	uint64_t deadline = gw_now_ns() + CHECK_NS, end = gw_link_budget_end(link, link->away_ns);
+	if (link->head && end < deadline)
+		deadline = end;
+	uint8_t form = gw_remote_sends_book(server) ? GW_CATALOG_WITH_BOOK : GW_CATALOG_OWN;
+	form |= atomic_load(&server->wants_disk) ? GW_CATALOG_KNOWS_DISK : 0;
+	gw_status status =
+		gw_endpoint_request(link->endpoint, GW_OP_CATALOG, 0, &form, sizeof(form), deadline, &link->checked);
+	if (status != GW_OK)
+		link_failed(link, status, gw_last_error());
+}
+
 static void link_connected(struct gw_event *event, const struct gw_completion *completion)
 {
 	struct gw_link *link = (struct gw_link *)event;
@@ -244,15 +260,7 @@ static void link_connected(struct gw_event *event, const struct gw_completion *c
 		link_upgrade(link);
 		return;
 	}
-	gw_link_set_state(link, GW_LINK_CHECKING);
-	uint64_t deadline = gw_now_ns() + CHECK_NS, end = gw_link_budget_end(link, link->away_ns);
-	if (link->head && end < deadline)
-		deadline = end;
-	const uint8_t form = gw_remote_sends_book(server) ? GW_CATALOG_WITH_BOOK : GW_CATALOG_OWN;
-	gw_status status =
-		gw_endpoint_request(link->endpoint, GW_OP_CATALOG, 0, &form, sizeof(form), deadline, &link->checked);
-	if (status != GW_OK)
-		link_failed(link, status, gw_last_error());
+	link_check(link);
 }
 
 static void link_checked(struct gw_event *event, const struct gw_completion *completion)
@@ -260,6 +268,10 @@ static void link_checked(struct gw_event *event, const struct gw_completion *com
 	struct gw_link *link = (struct gw_link *)((char *)event - offsetof(struct gw_link, checked));
 	if (link->state != GW_LINK_CHECKING)
 		return;
+	if (completion->status == GW_REFUSED && !atomic_exchange(&link->server->wants_disk, true)) {
+		link_check(link);
+		return;
+	}
 	if (completion->status != GW_OK) {
 		link_failed(link, completion->status, completion->text);
 		return;

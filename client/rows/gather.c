@@ -206,17 +206,20 @@ static bool wants_order(const struct gw_gather_op *op, uint32_t part)
 {
 	const struct gw_client *client = op->engine->client;
 	const struct gw_endpoint *endpoint = gw_engine_link(op->engine, part)->endpoint;
+	if (op->from.on_disk && op->from.places[part].on_disk && client->order != GW_ADDRESS_ORDER_NEVER)
+		return true;
 	return client->order == GW_ADDRESS_ORDER_ALWAYS ||
 	       (client->order == GW_ADDRESS_ORDER_AUTO && endpoint && endpoint->transport->order_pays);
 }
 
-/* Mutable rows are fetched as rows_pull.h describes. */
+/* Mutable rows, and rows on disk, are fetched as rows_pull.h describes. */
 static void pull_part(struct gw_gather_op *op, struct gw_link_op *link_op, const struct gw_rows *rows, uint32_t part,
 		      uint64_t first, uint64_t local)
 {
 	struct gw_pull *pull = &op->pulls[link_op - op->link_ops];
 	pull->name = rows->name;
-	pull->epoch = rows->epochs[part];
+	pull->place = &rows->places[part];
+	pull->epoch = rows->epochs ? rows->epochs[part] : 0;
 	pull->rows = (uint64_t *)op->lists.remote.data + first;
 	pull->to = (uint32_t *)op->lists.to.data + first;
 	pull->count = link_op->count;
@@ -232,6 +235,7 @@ static void pull_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 static void post_part(struct gw_gather_op *op, struct gw_link_op *link_op, const struct gw_rows *rows, uint32_t part,
 		      uint64_t first, struct gw_buffer *buffer)
 {
+	const bool pulled = rows->epochs || rows->places[part].on_disk;
 	uint64_t n = link_op->count;
 	uint64_t *remote = (uint64_t *)op->lists.remote.data + first;
 	uint32_t *to = (uint32_t *)op->lists.to.data + first;
@@ -245,7 +249,7 @@ static void post_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 	if (n > 1 && wants_order(op, part) && gw_sort_rows(remote, to, n, &op->sorting) != GW_OK)
 		gw_log(GW_LOG_DEBUG, "rows are fetched unsorted: %s", gw_last_error());
 	/* Mutable rows are read one by one. */
-	if (n > 1 && !rows->epochs && count_adjacent(remote, to, n, op->row_bytes) * 2 >= n) {
+	if (n > 1 && !pulled && count_adjacent(remote, to, n, op->row_bytes) * 2 >= n) {
 		struct gw_span *spans = (struct gw_span *)op->spans.data + first;
 		link_op->form = GW_LINK_SPANS;
 		link_op->count = gather_build_spans(op, spans, first, n, local);
@@ -260,7 +264,7 @@ static void post_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 						     .row_bytes = (uint32_t)op->row_bytes,
 						     .stride = (uint32_t)op->row_bytes};
 	}
-	if (rows->epochs)
+	if (pulled)
 		pull_part(op, link_op, rows, part, first, local);
 	else
 		gw_engine_post(op->engine, part, link_op);
@@ -324,7 +328,8 @@ gw_status gw_gather_prepare(struct gw_gather_op *op)
 	uint64_t n = op->n;
 	if (gw_row_lists_begin(&op->lists, n, op->unique) != GW_OK ||
 	    gw_vec_reserve(&op->spans, n * sizeof(struct gw_span)) != GW_OK || link_ops_room(op, n) != GW_OK ||
-	    (rows->epochs && gw_pulls_reserve(&op->pulls, &op->pull_room, op->link_op_room) != GW_OK))
+	    ((rows->epochs || rows->on_disk) &&
+	     gw_pulls_reserve(&op->pulls, &op->pull_room, op->link_op_room) != GW_OK))
 		return GW_NO_MEMORY;
 	return gather_find_buffer(op);
 }

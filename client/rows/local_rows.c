@@ -23,7 +23,7 @@ static const uint8_t *part_rows(struct gw_engine *engine, const struct gw_rows *
 {
 	const struct gw_link *link = gw_engine_link(engine, part);
 	const struct gw_place *place = &rows->places[part];
-	if (link->state != GW_LINK_OPEN || !(link->mapped || engine->client->standalone) ||
+	if (place->on_disk || link->state != GW_LINK_OPEN || !(link->mapped || engine->client->standalone) ||
 	    place->region >= link->endpoint->peer.region_count)
 		return NULL;
 	const struct gw_region *region = &link->endpoint->peer.regions[place->region];

@@ -5,10 +5,12 @@
  * error, or with GW_PROTOCOL if the length of a reply does not match its rows. */
 #include "client/rows/rows_pull.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "client/rows/tensors.h"
 #include "core/memory/alloc.h"
+#include "protocol/disk_call.h"
 #include "protocol/ops.h"
 #include "protocol/tensor_call.h"
 
@@ -32,7 +34,7 @@ void gw_pulls_free(struct gw_pull *pulls, uint64_t room)
 static void pull_end(struct gw_pull *pull, struct gw_link_op *op, gw_status status)
 {
 	op->owner = pull->owner;
-	pull->done(op, gw_tensor_name_gone(status, pull->name), NULL);
+	pull->done(op, pull->name ? gw_tensor_name_gone(status, pull->name) : status, NULL);
 }
 
 static void pull_request(struct gw_pull *pull, struct gw_link_op *op);
@@ -60,27 +62,48 @@ static void pull_done(struct gw_link_op *op, gw_status status, const struct gw_c
 		pull_end(pull, op, status);
 }
 
+/* Both calls have a head of this length before their numbers of rows. */
+#define HEAD_BYTES 16u
+static_assert(sizeof(struct gw_tensor_rows_call) == HEAD_BYTES && sizeof(struct gw_disk_call) == HEAD_BYTES,
+	      "the numbers of rows must be aligned");
+
+static uint64_t pull_most(const struct gw_pull *pull)
+{
+	if (pull->place->on_disk)
+		return gw_disk_call_most(pull->row_bytes);
+	uint64_t most = GW_TENSOR_PULL_BYTES / pull->row_bytes, fit = (GW_TENSOR_REQUEST_BYTES - HEAD_BYTES) / 8;
+	most = most < fit ? most : fit;
+	return most ? most : 1;
+}
+
+static void pull_head(struct gw_pull *pull)
+{
+	const struct gw_place *place = pull->place;
+	if (place->on_disk)
+		*(struct gw_disk_call *)pull->request.data = (struct gw_disk_call){
+			.array = place->array, .count = (uint32_t)pull->asked, .digest = place->digest};
+	else
+		*(struct gw_tensor_rows_call *)pull->request.data = (struct gw_tensor_rows_call){
+			.epoch = pull->epoch, .count = (uint32_t)pull->asked, .torn = pull->torn};
+}
+
 static void pull_request(struct gw_pull *pull, struct gw_link_op *op)
 {
-	uint64_t most = GW_TENSOR_PULL_BYTES / pull->row_bytes, left = pull->count - pull->at;
-	uint64_t fit = (GW_TENSOR_REQUEST_BYTES - sizeof(struct gw_tensor_rows_call)) / 8;
-	most = most < fit ? most : fit;
-	most = most ? most : 1;
+	uint64_t most = pull_most(pull), left = pull->count - pull->at;
 	pull->asked = left < most ? left : most;
-	size_t bytes = sizeof(struct gw_tensor_rows_call) + pull->asked * 8;
+	size_t bytes = HEAD_BYTES + pull->asked * 8;
 	if (gw_vec_reserve(&pull->request, bytes) != GW_OK) {
 		pull_end(pull, op, GW_NO_MEMORY);
 		return;
 	}
-	struct gw_tensor_rows_call *call = pull->request.data;
-	*call = (struct gw_tensor_rows_call){.epoch = pull->epoch, .count = (uint32_t)pull->asked, .torn = pull->torn};
-	uint64_t *numbers = (uint64_t *)(call + 1);
+	pull_head(pull);
+	uint64_t *numbers = (uint64_t *)(void *)((uint8_t *)pull->request.data + HEAD_BYTES);
 	for (uint64_t i = 0; i < pull->asked; i++)
 		numbers[i] = pull->rows[pull->at + i] / pull->step;
 	op->form = GW_LINK_REQUEST;
-	op->call = GW_OP_TENSOR_PULL;
+	op->call = pull->place->on_disk ? GW_OP_DISK_ROWS : GW_OP_TENSOR_PULL;
 	op->once.sequence = 0;
-	op->request = call;
+	op->request = pull->request.data;
 	op->request_bytes = (uint32_t)bytes;
 	op->done = pull_done;
 	gw_link_post(pull->link, op);
@@ -136,7 +159,7 @@ void gw_pull_start(struct gw_pull *pull, struct gw_link *link, struct gw_link_op
 	pull->done = op->done;
 	op->owner = pull;
 	pull->torn = false;
-	if (gw_link_can_read(link, op->region, op->generation)) {
+	if (!pull->place->on_disk && gw_link_can_read(link, op->region, op->generation)) {
 		op->done = pull_read;
 		gw_link_post(link, op);
 	} else {

@@ -1,5 +1,5 @@
-/* Fetches mutable rows. One-sided reads fetch them if their region is open. Otherwise, and for rows that were torn at
- * every attempt, requests to the owner fetch them. */
+/* Fetches rows that change, and rows on disk. One-sided reads fetch rows that change if their region is open.
+ * Otherwise, for rows that were torn at every attempt, and for rows on disk, requests to the owner fetch them. */
 #ifndef GW_CLIENT_ROWS_ROWS_PULL_H
 #define GW_CLIENT_ROWS_ROWS_PULL_H
 
@@ -9,7 +9,8 @@
 
 /* The rows of one part. */
 struct gw_pull {
-	const char *name; /* of the tensor */
+	const char *name;             /* of the tensor; or NULL */
+	const struct gw_place *place; /* of the part */
 	uint64_t epoch;
 	uint64_t *rows; /* offsets in the region: row numbers times `step`. Rewritten if some rows are torn */
 	uint32_t *to;   /* destinations: rows of `out`; also rewritten */

@@ -36,17 +36,42 @@ static gw_status place_find(const struct gw_client *client, uint32_t part, const
 	if (array->changes)
 		return gw_fail(GW_PROTOCOL, "part %u serves \"%s\" as mutable rows", part, key);
 	*out = (struct gw_place){
-		.region = array->region, .element_bytes = gw_dtype_bytes(described->dtype), .offset = array->offset};
+		.region = array->region,
+		.element_bytes = gw_dtype_bytes(described->dtype),
+		.offset = array->offset,
+		.on_disk = array->on_disk,
+		.array = (uint32_t)(array - client->parts[part]->catalog.arrays),
+		.digest = described->digest,
+	};
+	return GW_OK;
+}
+
+static gw_status places_find(const struct gw_client *client, const char *key, struct gw_place **out)
+{
+	uint32_t parts = client->meta->num_parts;
+	struct gw_place *places = gw_calloc(parts, sizeof(*places));
+	*out = NULL;
+	gw_status status = places ? GW_OK : GW_NO_MEMORY;
+	for (uint32_t p = 0; p < parts && status == GW_OK; p++)
+		status = place_find(client, p, key, &places[p]);
+	if (status != GW_OK) {
+		gw_free(places);
+		return status;
+	}
+	*out = places;
 	return GW_OK;
 }
 
 gw_status gw_places_find(const struct gw_client *client, const char *key, struct gw_place **out)
 {
-	uint32_t parts = client->meta->num_parts;
-	struct gw_place *places = gw_calloc(parts, sizeof(*places));
-	gw_status status = places ? GW_OK : GW_NO_MEMORY;
-	for (uint32_t p = 0; p < parts && status == GW_OK; p++)
-		status = place_find(client, p, key, &places[p]);
+	struct gw_place *places;
+	gw_status status = places_find(client, key, &places);
+	for (uint32_t p = 0; status == GW_OK && p < client->meta->num_parts; p++) {
+		if (places[p].on_disk)
+			status = gw_fail(GW_UNSUPPORTED,
+					 "\"%s\" stays on disk at part %u (on-disk), and sampling needs it in memory",
+					 key, p);
+	}
 	if (status != GW_OK) {
 		gw_free(places);
 		return status;
@@ -196,6 +221,8 @@ static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta
 		status = find_near(client, array, type, &tensor->rows.near);
 	if (status != GW_OK)
 		return status;
+	for (uint32_t p = 0; !changes && p < meta->num_parts; p++)
+		tensor->rows.on_disk |= tensor->rows.places[p].on_disk;
 	uint64_t row_bytes = gw_array_meta_row_bytes(array);
 	tensor->rows.starts = of_edges ? meta->etypes[type].starts : meta->ntypes[type].starts;
 	tensor->rows.row_bytes = row_bytes;

@@ -8,7 +8,8 @@
 gw_status gw_tensors_build(struct gw_client *client);
 void gw_tensors_free(struct gw_client *client);
 
-/* Where an array is stored in all parts: [num_parts], a new array. GW_FORMAT names a part without the array. */
+/* Where an array is stored in all parts' memory: [num_parts], a new array. GW_FORMAT names a part without the array,
+ * GW_UNSUPPORTED one that leaves it on disk. */
 gw_status gw_places_find(const struct gw_client *client, const char *key, struct gw_place **out);
 
 /* The array of a key, if all parts have it in one form; else NULL. */

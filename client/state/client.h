@@ -23,6 +23,8 @@
 struct gw_batch;
 struct gw_job;
 struct gw_link;
+struct gw_disk;
+struct gw_disk_rows_of_part;
 struct gw_tensor_table;
 struct gw_job_slice;
 
@@ -43,6 +45,8 @@ struct gw_remote {
 	struct gw_catalog catalog;
 	/* the server has proved a key once, and must prove one on every later connection */
 	atomic_bool proved;
+	/* the server has rows on disk: it gives its catalog to clients that say that they know such rows */
+	atomic_bool wants_disk;
 	_Atomic uint32_t waited_for;     /* links that have logged that they wait for the server */
 	_Atomic uint64_t back_ns;        /* when a link to the server was last reopened */
 	char text[GW_ADDRESS_MAX];       /* of the address; "": this process has opened the part */
@@ -51,6 +55,7 @@ struct gw_remote {
 	struct gw_service *service;
 	struct gw_listener *listener;
 	struct gw_tensor_table *table;
+	struct gw_disk_rows_of_part *disk_rows; /* NULL: no array stays on disk */
 };
 
 /* Where an array of one part is stored. */
@@ -59,6 +64,9 @@ struct gw_place {
 	uint32_t generation;    /* of a dynamic region, which the hello does not list; else 0 */
 	uint32_t element_bytes; /* offsets and ids: 4 or 8; each part may differ. Columns of edges: a row */
 	uint64_t offset;
+	bool on_disk; /* in no region: rows are requested, by the array's number in the catalog and its digest */
+	uint32_t array;
+	uint64_t digest;
 };
 
 /* The replicas of rows in one part: core/graph/replicas.h. */
@@ -82,6 +90,7 @@ struct gw_rows {
 	 * the engine writes them. */
 	_Atomic uint64_t *read;
 	uint32_t read_stride;
+	bool on_disk; /* the rows of some parts are */
 	bool striped; /* row i is row i / num_parts of part i % num_parts */
 };
 
@@ -203,6 +212,7 @@ struct gw_client {
 	uint64_t short_retry_ns;      /* when to try that again; 0: never tried */
 	_Atomic uint32_t next_engine;
 	struct gw_poll_group *local_group; /* standalone: poll group of the listeners */
+	struct gw_disk *disk;              /* standalone: of features on disk; or NULL */
 	/* Unused batches, by engine. */
 	pthread_mutex_t batches_lock;
 	struct gw_batch **unused; /* [engine_count + 1] */

@@ -11,6 +11,14 @@
 #include "core/graph/meta.h"
 #include "core/memory/arena.h"
 
+/* Why an array is not in the part's memory. */
+enum gw_array_apart {
+	GW_ARRAY_HERE,     /* it is */
+	GW_ARRAY_CHANGES,  /* its rows change: gw_part_load_apart loads it for their owner */
+	GW_ARRAY_ON_DISK,  /* its rows stay in the file: gw_part_file */
+	GW_ARRAY_LEFT_OUT, /* nobody needs it */
+};
+
 /* An array in memory. */
 struct gw_array {
 	const struct gw_array_meta *meta;
@@ -18,7 +26,8 @@ struct gw_array {
 	uint64_t offset;    /* offset of data in the part's arena (0 if mapped) */
 	uint64_t rows;      /* shape[0] */
 	uint64_t row_bytes; /* bytes of one row */
-	bool apart;         /* the part does not load it (set_apart, only_lists); data is NULL */
+	/* not GW_ARRAY_HERE: the part does not load it (set_apart, only_lists); data is NULL */
+	enum gw_array_apart apart;
 };
 
 /* An edge type's lists in one part, as a sampler reads them. */
@@ -40,9 +49,9 @@ struct gw_part_options {
 	bool mapped; /* for tools: map the files instead of loading an arena; compares digests unless skip_verify */
 	bool skip_verify; /* do not compare digests */
 	bool skip_checks; /* do not check offsets and ids (gw_part_check does) */
-	/* Selects arrays that gw_part_load_apart loads later, instead of the opening; NULL: none. Only features may be
-	 * selected. gw_part_check does not check their values. Not with `mapped`. */
-	bool (*set_apart)(const void *context, const char *key);
+	/* Selects arrays that the opening does not load; NULL: none. Only features may be selected. gw_part_check does
+	 * not check their values. Not with `mapped`. */
+	enum gw_array_apart (*set_apart)(const void *context, const char *key);
 	const void *apart_context;
 	/* Opens the part's lists alone (core/graph/part_lists.h): all other arrays stay apart, and their files need not
 	 * exist. Not with `mapped`. */
@@ -75,6 +84,11 @@ const struct gw_load_stats *gw_part_load_stats(const struct gw_part *part);
 const struct gw_array *gw_part_array(const struct gw_part *part, const char *key);
 /* Arrays by number, in the JSON's order; NULL past the end. */
 const struct gw_array *gw_part_array_at(const struct gw_part *part, uint32_t number);
+
+/* Describes the file of an array that set_apart selected: its path and key, which stay the part's, and where its
+ * payload is. Checks the header, the length, and that the file of digests is the one that the JSON names; the payload
+ * is not read (graphwire verify compares it). GW_NOT_FOUND, GW_IO, GW_FORMAT, GW_DIGEST. */
+gw_status gw_part_file(const struct gw_part *part, const struct gw_array *array, struct gw_load_item *out);
 
 /* Loads an array that set_apart selected, verified, into memory that the caller owns; arena_options as for
  * gw_arena_create. It may be called any number of times, and reads the file again each time. *out is NULL if the array

@@ -22,7 +22,8 @@ bool gw_array_is_of_lists(const struct gw_graph_meta *meta, const struct gw_arra
 }
 
 uint64_t gw_part_lists_bytes(const struct gw_graph_meta *meta, uint32_t part,
-			     bool (*leave_out)(const void *context, const char *key), const void *context)
+			     enum gw_array_apart (*leave_out)(const void *context, const char *key),
+			     const void *context)
 {
 	uint64_t bytes = 0;
 	for (uint32_t i = 0; i < meta->parts[part].count; i++) {

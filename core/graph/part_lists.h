@@ -18,6 +18,7 @@ bool gw_array_is_of_lists(const struct gw_graph_meta *meta, const struct gw_arra
 /* The room that the lists of a part take in an arena. leave_out: arrays that the lists shall lack, as
  * gw_part_options.set_apart; or NULL. */
 uint64_t gw_part_lists_bytes(const struct gw_graph_meta *meta, uint32_t part,
-			     bool (*leave_out)(const void *context, const char *key), const void *context);
+			     enum gw_array_apart (*leave_out)(const void *context, const char *key),
+			     const void *context);
 
 #endif

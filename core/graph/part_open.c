@@ -143,11 +143,12 @@ static gw_status check_source(const struct gw_array_meta *array, struct part_sou
 	return status;
 }
 
-static bool is_apart(const struct gw_graph_meta *meta, const struct gw_array_meta *array,
-		     const struct gw_part_options *options)
+static enum gw_array_apart array_apart(const struct gw_graph_meta *meta, const struct gw_array_meta *array,
+				       const struct gw_part_options *options)
 {
-	return (options->only_lists && !gw_array_is_of_lists(meta, array)) ||
-	       (options->set_apart && options->set_apart(options->apart_context, array->key));
+	if (options->only_lists && !gw_array_is_of_lists(meta, array))
+		return GW_ARRAY_LEFT_OUT;
+	return options->set_apart ? options->set_apart(options->apart_context, array->key) : GW_ARRAY_HERE;
 }
 
 static gw_status name_sources(struct gw_part *part, const struct gw_part_options *options)
@@ -163,7 +164,7 @@ static gw_status name_sources(struct gw_part *part, const struct gw_part_options
 		part->arrays[i] = (struct gw_array){.meta = array,
 						    .rows = array->shape[0],
 						    .row_bytes = gw_array_meta_row_bytes(array),
-						    .apart = is_apart(meta, array, options)};
+						    .apart = array_apart(meta, array, options)};
 		source->bytes = gw_array_meta_bytes(array);
 	}
 	return GW_OK;
@@ -255,6 +256,17 @@ static gw_status load_arrays(struct gw_part *part, const struct gw_part_options 
 		status = gw_load(part->arena, items, count, &options->load, &part->stats);
 	gw_free(items);
 	return status;
+}
+
+gw_status gw_part_file(const struct gw_part *part, const struct gw_array *array, struct gw_load_item *out)
+{
+	struct part_source source = {.path = part->sources[array - part->arrays].path};
+	gw_status status = check_source(array->meta, &source, true);
+	gw_free(source.digests);
+	*out = part_item(&source, array->meta->key, 0);
+	out->digests = NULL;
+	return status == GW_OK ? GW_OK
+			       : gw_context(status, "graph \"%s\", part %u", part->meta->graph_name, part->number);
 }
 
 gw_status gw_part_load_apart(const struct gw_part *part, const struct gw_array *array,

@@ -30,11 +30,6 @@ bool gw_replica_key(const struct gw_graph_meta *meta, const char *key)
 	       gw_name_is_of_replicas(name + 1);
 }
 
-bool gw_replica_set_apart(const void *meta, const char *key)
-{
-	return gw_replica_key(meta, key);
-}
-
 /* --- The record. --- */
 
 gw_status gw_meta_set_replicas(struct gw_graph_meta *meta, const char *key, const char *by, uint64_t of)

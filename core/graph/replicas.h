@@ -55,10 +55,6 @@ static inline void gw_replica_add(struct gw_replica_block *blocks, uint64_t id)
 /* Whether a key names an array of replicas, of a graph whose minor version has them. */
 bool gw_replica_key(const struct gw_graph_meta *meta, const char *key);
 
-/* set_apart of gw_part_options, for programs that need no replicas: they address the rows themselves. context: the
- * graph's description. */
-bool gw_replica_set_apart(const void *meta, const char *key);
-
 /* Checks what digests do not prove: that the counts are those of the bits, that no node is of this part, and that there
  * are as many rows. The array is replica.index. */
 gw_status gw_replicas_check(const struct gw_part *part, const struct gw_array *index, unsigned threads);

@@ -128,6 +128,12 @@ struct gw_client_options {
 	const char *job;
 	struct gw_landing_memory
 		memory; /* without functions, rows land in the client's own memory; GW_INVALID: one function */
+	/* Standalone: features ("feat" of any type, "paper/feat", or the array's key) whose rows stay in their files,
+	 * and are read when they are fetched, through a cache of blocks. Everything else is loaded. NULL: nothing
+	 * stays. */
+	const char *const *on_disk;
+	uint32_t on_disk_count;
+	uint64_t disk_cache; /* memory for blocks of these files, at least 1 MiB; 0: 256 MiB */
 };
 
 /* Connects to every server (or loads every part) and checks that together they are one graph. Blocks until all servers

@@ -130,7 +130,9 @@ EDIT(edit_one_twice, json_array_set(json_object_get(root, "arrays"), 1, first(ro
 EDIT(edit_order, json_array_append(json_object_get(root, "arrays"), first(root)))
 EDIT(edit_key_nul, json_array_set_new(first(root), 0, json_stringn("node/paper/indptr\0x", 19)))
 EDIT(edit_key_number, json_array_set_new(first(root), 0, json_integer(7)))
-EDIT(edit_region_negative, json_array_set_new(first(root), 1, json_integer(-2)))
+EDIT(edit_region_negative, json_array_set_new(first(root), 1, json_integer(-3)))
+EDIT(edit_disk_offset, json_array_set_new(first(root), 1, json_integer(-2));
+     json_array_set_new(first(root), 2, json_integer(4096)))
 EDIT(edit_region_huge, json_array_set_new(first(root), 1, json_integer(1ll << 33)))
 EDIT(edit_offset_negative, json_array_set_new(first(root), 2, json_integer(-4096)))
 EDIT(edit_offset_real, json_array_set_new(first(root), 2, json_real(1.5)))
@@ -167,7 +169,7 @@ static void edits_are_refused(void **state)
 		edit_shape_long,        edit_shape_negative,  edit_shape_overflow,
 		edit_shape_zero,        edit_shape_text,      edit_digest_short,
 		edit_digest_number,     edit_entry_short,     edit_entry_long,
-		edit_entry_text,
+		edit_entry_text,        edit_disk_offset,
 	};
 	assert_int_equal(parse_edited(edit_nothing), GW_OK);
 	for (size_t i = 0; i < sizeof(edits) / sizeof(edits[0]); i++) {
@@ -211,6 +213,9 @@ static void places_are_compared(void **state)
 	b.arrays[0].changes = true;
 	assert_false(gw_catalog_same_places(&a, &b));
 	b.arrays[0].changes = false;
+	b.arrays[0].on_disk = true;
+	assert_false(gw_catalog_same_places(&a, &b));
+	b.arrays[0].on_disk = false;
 	b.part = 0;
 	assert_false(gw_catalog_same_places(&a, &b));
 	b.part = 1;

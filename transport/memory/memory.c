@@ -352,6 +352,7 @@ static gw_status memory_request(struct gw_endpoint *base, uint16_t op, const str
 			       .bytes = bytes,
 			       .byte_count = n,
 			       .thread = endpoint->link.thread,
+			       .group = endpoint->state->group,
 			       .client_uuid = endpoint->client_uuid,
 			       .peer = &endpoint->link.peer};
 	struct memory_request *request = NULL;

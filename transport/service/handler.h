@@ -7,13 +7,17 @@
 #define GW_REPLY_BYTES_MAX (64u << 20) /* bytes of one reply; a backend may send it in chunks */
 
 struct gw_service_peer;
+struct gw_poll_group;
 
 /* One two-sided call. */
 struct gw_call {
 	uint16_t op;
 	const uint8_t *bytes; /* valid during one run of the handler */
 	uint32_t byte_count;
-	uint32_t thread;              /* the number of the poll group that runs the handler */
+	uint32_t thread; /* the number of the poll group that runs the handler */
+	/* The group itself. A handler that waits for another thread may let that thread wake it (gw_poll_group_wake),
+	 * until the call is over: the handler then runs at once, and not after its pause. */
+	struct gw_poll_group *group;
 	const uint8_t *client_uuid;   /* 16 bytes */
 	struct gw_service_peer *peer; /* the client of the connection; NULL: not counted there */
 	/* TCP: the listener that accepted the client, and the number of the client's connection, from 1. Other
@@ -31,7 +35,8 @@ void *gw_reply_work(struct gw_reply *reply, size_t bytes, void (*end)(void *work
  * repeat starts with the number that the earlier task's handler stored. The handler advances the number, so that no
  * step is applied twice. What a number means may depend only on the call's bytes. */
 uint64_t *gw_reply_progress(struct gw_reply *reply);
-/* For a handler that returns GW_AGAIN because it waits for another thread: it runs again later, not at once. */
+/* For a handler that returns GW_AGAIN because it waits for another thread: it runs again later, or when its poll group
+ * is woken, not at once. */
 void gw_reply_wait(struct gw_reply *reply);
 /* Reserves bytes for a long reply, from the service's memory for all replies. Call it before the first gw_reply_extend.
  * GW_AGAIN: other replies use the memory; the handler returns GW_AGAIN, and runs again when memory is free. GW_LIMIT:

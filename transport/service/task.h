@@ -3,7 +3,8 @@
  *   begin ─▶ run ─▶ GW_AGAIN: other tasks run, then this one again
  *              └──▶ other status: the answer. The backend sends the reply ─▶ end
  *
- * A task may wait for reply memory, or for another thread. It then runs again after gw_task_pause_ns, not at once.
+ * A task may wait for reply memory, or for another thread. It then runs again after gw_task_pause_ns, or when another
+ * thread wakes its poll group, not at once.
  * If the client's connection ends while a numbered call is applied in part, the replay cache keeps the progress. The
  * client's repeat continues from there. One thread at a time uses a task. A task may be copied between two runs:
  * nothing points to it.

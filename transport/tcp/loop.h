@@ -68,6 +68,7 @@ struct tcp_loop {
 	uint32_t pending_count;
 	struct tcp_lender lender;        /* buffers for the servers */
 	struct gw_queue calls;           /* deferred calls of servers: each runs in turn */
+	struct gw_queue paused;          /* those that wait for another thread: they run after a pause, or a wake */
 	struct gw_deadlines deadlines;   /* of servers */
 	uint64_t bytes_ended;            /* buffers of connections that ended since the last trim */
 	struct tcp_listener *listeners;  /* listeners that accept in this loop */

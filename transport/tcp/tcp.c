@@ -157,6 +157,8 @@ size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, u
 		/* Queued completions are returned without a wait, but every poll first checks the sockets once. */
 		if (first && !gw_completions_empty(&loop->completions))
 			loop->driver->ops->run(loop->driver, 0, &woken);
+		if (woken && loop->paused.first)
+			gw_tcp_servers_woken(loop);
 		n = gw_completions_take(&loop->completions, completions, max);
 		if (n || (!first && now >= end))
 			break;

@@ -89,6 +89,7 @@ void gw_verbs_client_end(struct verbs_client *client)
 	gw_verbs_stream_end(&client->stream);
 	gw_verbs_undefer(client->cm_listener->loop, &client->deferred);
 	gw_queue_drop(calls_of(client), &client->turn);
+	gw_queue_drop(&client->cm_listener->loop->paused, &client->pause);
 	gw_deadlines_leave(&client->cm_listener->deadlines, &client->deadline);
 	GW_LIST_REMOVE(client);
 	chains_remove(client);
@@ -286,10 +287,12 @@ static void verbs_client_run(struct verbs_client *client)
 	gw_status status = gw_task_run(&client->task);
 	if (status == GW_AGAIN) {
 		uint64_t pause_ns = gw_task_pause_ns(&client->task);
-		if (pause_ns)
-			verbs_client_timer(client, gw_now_ns() + pause_ns);
-		else
+		if (!pause_ns) {
 			gw_queue_add(calls_of(client), &client->turn);
+			return;
+		}
+		gw_queue_add(&client->cm_listener->loop->paused, &client->pause);
+		verbs_client_timer(client, gw_now_ns() + pause_ns);
 		return;
 	}
 	client->calling = false;
@@ -309,6 +312,7 @@ static void verbs_client_answer(struct verbs_client *client, const struct verbs_
 			       .bytes = bytes,
 			       .byte_count = message->total,
 			       .thread = client->cm_listener->number,
+			       .group = client->cm_listener->loop->group,
 			       .client_uuid = client->client_uuid,
 			       .peer = &client->peer};
 	uint64_t held = client->stream.pages.bytes + message->total, limit = service->limits.bytes_per_client;
@@ -436,9 +440,20 @@ void gw_verbs_clients_call(struct verbs_loop *loop)
 		return;
 	struct verbs_client *client = CLIENT_OF(loop->calls.first, turn);
 	gw_queue_drop(&loop->calls, &client->turn);
+	gw_queue_drop(&loop->paused, &client->pause);
 	verbs_client_run(client);
 	if (!client->calling)
 		gw_verbs_defer(loop, &client->deferred);
+}
+
+void gw_verbs_clients_woken(struct verbs_loop *loop)
+{
+	struct gw_queued *pause;
+	while ((pause = loop->paused.first)) {
+		struct verbs_client *client = CLIENT_OF(pause, pause);
+		gw_queue_drop(&loop->paused, pause);
+		gw_queue_add(&loop->calls, &client->turn);
+	}
 }
 
 bool gw_verbs_client_busy(const struct verbs_client *client)

@@ -48,7 +48,8 @@ struct verbs_client {
 	/* The request that is being answered. held: it is a message of one piece, and stays in its receive buffer. */
 	bool calling, held;
 	struct gw_task task;
-	struct gw_queued turn; /* in loop->calls */
+	struct gw_queued turn;  /* in loop->calls */
+	struct gw_queued pause; /* in loop->paused */
 	/* The reply that is being sent. */
 	bool replying;
 	gw_status reply_status;

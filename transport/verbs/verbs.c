@@ -248,6 +248,8 @@ static size_t verbs_poll(void *state, struct gw_completion *completions, size_t 
 		gw_verbs_take_orders(loop);
 		if (atomic_load_explicit(&loop->troubled, memory_order_relaxed))
 			gw_verbs_async_take(loop);
+		if (woken && loop->paused.first)
+			gw_verbs_clients_woken(loop);
 		bool worked = pollers_poll(loop) || spun;
 		if (loop->calls.first) { /* at a server: runs one client's handler, then polls all queues again */
 			gw_verbs_clients_call(loop);

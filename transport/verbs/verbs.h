@@ -457,7 +457,8 @@ struct verbs_loop {
 	struct verbs_endpoint *endpoints;
 	struct verbs_cm_listener *cm_listeners;
 	struct verbs_deferred *deferred;
-	struct gw_queue calls; /* clients whose handlers have more to do; the loop runs them in turn */
+	struct gw_queue calls;  /* clients whose handlers have more to do; the loop runs them in turn */
+	struct gw_queue paused; /* clients whose handlers wait for another thread: until a pause is over, or a wake */
 	uint64_t next_timer_ns, next_look_ns;
 	uint64_t open; /* connects, reads and requests of the endpoints */
 	_Atomic bool owned;
@@ -505,6 +506,8 @@ gw_status gw_verbs_listener_yield(struct gw_listener *base, int *socket);
 void gw_verbs_listener_drain(struct gw_listener *base);
 /* Runs the handler of the client that has waited longest, once. Does nothing if no client waits. */
 void gw_verbs_clients_call(struct verbs_loop *loop);
+/* The poll group was woken: paused calls run again. */
+void gw_verbs_clients_woken(struct verbs_loop *loop);
 void gw_verbs_listener_free(struct gw_listener *base);
 void gw_verbs_cm_listeners_tick(struct verbs_loop *loop, uint64_t now_ns);
 /* Ends the clients of listeners that are closing; all = true: of every listener. */

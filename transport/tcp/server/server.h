@@ -17,6 +17,8 @@ void gw_tcp_servers_drain(struct tcp_loop *loop);
 void gw_tcp_servers_withdrawn(struct tcp_loop *loop);
 /* Runs the deferred call that has waited longest, if one exists. */
 void gw_tcp_servers_call(struct tcp_loop *loop);
+/* The poll group was woken: paused calls run again. */
+void gw_tcp_servers_woken(struct tcp_loop *loop);
 
 /* --- listener.c --- */
 struct tcp_accept { /* a socket that listens */

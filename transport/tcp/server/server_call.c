@@ -6,8 +6,8 @@
  * So a long call, or any number of long calls, delays other clients by one run. The frame stays in the input buffer
  * until the call is answered. Later frames wait, since answers come in the order of the questions. A long reply is sent
  * from the memory that its handler filled, after the output buffer. A call that waits for reply memory or for another
- * thread is run again by a timer. Meanwhile the server does not read from that client. The client's PINGs wait too, so
- * the server sends an unasked PONG now and then while a call takes long.
+ * thread is run again by a timer, or earlier by a wake of the poll group. Meanwhile the server does not read from that
+ * client. The client's PINGs wait too, so the server sends an unasked PONG now and then while a call takes long.
  */
 #include <string.h>
 
@@ -65,10 +65,12 @@ static void server_call_run(struct tcp_server *server)
 	server_call_alive(server);
 	server->io.yield = true; /* the loop continues with this call, or with its timer */
 	uint64_t pause_ns = gw_task_pause_ns(&server->task);
-	if (pause_ns)
-		tcp_server_timer(server, gw_now_ns() + pause_ns);
-	else
+	if (!pause_ns) {
 		gw_queue_add(&server->loop->calls, &server->turn);
+		return;
+	}
+	gw_queue_add(&server->loop->paused, &server->pause);
+	tcp_server_timer(server, gw_now_ns() + pause_ns);
 }
 
 void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
@@ -76,6 +78,7 @@ void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *hea
 	struct gw_call call = {.op = header->op,
 			       .byte_count = header->bytes - WIRE_REQUEST_BYTES,
 			       .thread = server->thread,
+			       .group = server->loop->group,
 			       .client_uuid = server->auth.client_uuid,
 			       .peer = &server->read.peer,
 			       .listener = server->listener,
@@ -95,7 +98,19 @@ void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *hea
 void gw_tcp_server_call_resume(struct tcp_server *server)
 {
 	gw_queue_drop(&server->loop->calls, &server->turn);
+	gw_queue_drop(&server->loop->paused, &server->pause);
 	server_call_run(server);
+}
+
+void gw_tcp_servers_woken(struct tcp_loop *loop)
+{
+	struct gw_queued *pause;
+	while ((pause = loop->paused.first)) {
+		struct tcp_server *server =
+			(struct tcp_server *)(void *)((uint8_t *)pause - offsetof(struct tcp_server, pause));
+		gw_queue_drop(&loop->paused, pause);
+		gw_queue_add(&loop->calls, &server->turn);
+	}
 }
 
 void gw_tcp_server_reply_sent(struct tcp_server *server, uint32_t bytes)
@@ -110,6 +125,7 @@ void gw_tcp_server_reply_sent(struct tcp_server *server, uint32_t bytes)
 void gw_tcp_server_call_leave(struct tcp_server *server)
 {
 	gw_queue_drop(&server->loop->calls, &server->turn);
+	gw_queue_drop(&server->loop->paused, &server->pause);
 	server->calling = false;
 	gw_task_leave(&server->task);
 }

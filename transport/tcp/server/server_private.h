@@ -62,8 +62,9 @@ struct tcp_server {
 	uint64_t direct_left;
 	/* The request, and its reply while it is being sent, header included. */
 	struct gw_task task;
-	uint64_t tag;          /* of the read or request in progress */
-	struct gw_queued turn; /* in the loop's queue of deferred calls */
+	uint64_t tag;           /* of the read or request in progress */
+	struct gw_queued turn;  /* in the loop's queue of deferred calls */
+	struct gw_queued pause; /* in the loop's queue of paused calls */
 	bool replying;
 	uint32_t reply_sent, reply_bytes;
 };
