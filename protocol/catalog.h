@@ -25,7 +25,7 @@ enum gw_catalog_form {
 /* Added to the form: the client knows rows on disk, which it requests (protocol/disk_call.h). A server that has such
  * rows refuses the others, GW_REFUSED, in words that older clients show. A client adds it after that refusal alone,
  * since older servers do not know it. */
-#define GW_CATALOG_KNOWS_DISK 2
+#define GW_CATALOG_KNOWS_DISK 0x80
 
 /* The position of an array of the served part. */
 struct gw_catalog_array {

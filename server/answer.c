@@ -30,8 +30,7 @@ static gw_status answer_catalog(void *context, const struct gw_call *call, struc
 	const unsigned form =
 		call->byte_count == 1 ? call->bytes[0] & ~(unsigned)GW_CATALOG_KNOWS_DISK : GW_CATALOG_FORMS;
 	if (form >= GW_CATALOG_FORMS)
-		return gw_fail(GW_INVALID, "a request for the catalog is one byte below %d",
-			       GW_CATALOG_FORMS | GW_CATALOG_KNOWS_DISK);
+		return gw_fail(GW_INVALID, "a request for the catalog is one byte: a form below %d", GW_CATALOG_FORMS);
 	if (server->disk && !(call->bytes[0] & GW_CATALOG_KNOWS_DISK))
 		return gw_fail(GW_REFUSED,
 			       "the server keeps features on disk (serve --on-disk), which this client "

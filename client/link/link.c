@@ -156,7 +156,7 @@ static void report_transport(struct gw_link *link)
 /* The transport is chosen. If the server's memory is mapped and has lists of other parts, asks where they are. */
 static void link_arrive(struct gw_link *link)
 {
-	static const uint8_t form = GW_CATALOG_LISTS;
+	uint8_t form = GW_CATALOG_LISTS | (atomic_load(&link->server->wants_disk) ? GW_CATALOG_KNOWS_DISK : 0);
 	if (!link_scheme(link)->mapped || !link->holds_lists) {
 		link_ready(link);
 		return;
