@@ -110,6 +110,8 @@ static gw_status check_rows(const struct gw_graph_meta *meta, uint32_t part, con
 	    memcmp(of->shape + 1, rows->shape + 1, (of->ndim - 1) * sizeof(of->shape[0])) != 0)
 		return gw_fail(GW_INVALID, "part %u: \"%s\": there is no feature of this name and form", part,
 			       rows->key);
+	if (meta->num_parts == 1)
+		return gw_fail(GW_INVALID, "\"%s\": the graph is in one part, and no row is remote", rows->key);
 	if (!beside(meta, part, rows->key, GW_REPLICA_INDEX_NAME, strlen(GW_REPLICA_INDEX_NAME)))
 		return gw_fail(GW_INVALID, "part %u: \"%s\" without \"%s\"", part, rows->key, GW_REPLICA_INDEX_NAME);
 	if (!gw_meta_replicas(meta, of->key))

@@ -6,11 +6,9 @@
  * An interrupted run leaves the graph as it was. A graph of a newer minor version is refused, because what this program
  * does not know of it would be lost.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/errors/units.h"
 #include "core/graph/book.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
@@ -189,7 +187,6 @@ static void report_part(struct replicate *r, uint32_t part)
 		}
 	}
 	r->report->share[part] = all > 0 ? near / all : 0;
-	r->report->remote[part] = all;
 }
 
 static gw_status replicate_part(struct replicate *r, uint32_t part)
@@ -264,6 +261,9 @@ static gw_status check_graph(const struct replicate *r)
 		return gw_fail(GW_VERSION,
 			       "graph \"%s\" is of minor version %u, and this program knows %d: use a newer program",
 			       r->meta->graph_name, r->meta->minor, GW_FORMAT_MINOR);
+	if (r->meta->num_parts == 1 && !is_dropped(r))
+		return gw_fail(GW_INVALID, "graph \"%s\" is in one part, and no row is remote: partition it first",
+			       r->meta->graph_name);
 	for (uint32_t t = 0; t < r->meta->num_ntypes && !is_dropped(r); t++) {
 		char key[2 * GW_NAME_MAX + 16];
 		snprintf(key, sizeof(key), "node/%s/" GW_REPLICA_INDEX_NAME, r->meta->ntypes[t].name);
@@ -271,25 +271,6 @@ static gw_status check_graph(const struct replicate *r)
 			return gw_fail(GW_INVALID, "\"%s\" is a feature of the graph: replicas need this name", key);
 	}
 	return GW_OK;
-}
-
-static gw_status report_begin(const struct gw_replicate_plan *plan, uint32_t parts, struct gw_replicate_report *report)
-{
-	*report = (struct gw_replicate_report){.nodes = gw_calloc(parts, sizeof(uint64_t)),
-					       .bytes = gw_calloc(parts, sizeof(uint64_t)),
-					       .share = gw_calloc(parts, sizeof(double)),
-					       .remote = gw_calloc(parts, sizeof(double))};
-	gw_replicate_by_text(plan, report->by);
-	return report->nodes && report->bytes && report->share && report->remote ? GW_OK : GW_NO_MEMORY;
-}
-
-void gw_replicate_report_free(struct gw_replicate_report *report)
-{
-	gw_free(report->nodes);
-	gw_free(report->bytes);
-	gw_free(report->share);
-	gw_free(report->remote);
-	*report = (struct gw_replicate_report){0};
 }
 
 static void replicate_free(struct replicate *r)
@@ -314,7 +295,7 @@ gw_status gw_replicate(const struct gw_replicate_plan *plan, const char *config,
 	if (status != GW_OK)
 		return status;
 	struct replicate r = {.plan = plan, .meta = meta, .report = report};
-	status = report_begin(plan, meta->num_parts, report);
+	status = gw_replicate_report_begin(plan, meta->num_parts, report);
 	r.cost = gw_calloc(meta->num_ntypes, sizeof(*r.cost));
 	if (status == GW_OK)
 		status = r.cost ? check_graph(&r) : GW_NO_MEMORY;
@@ -332,29 +313,4 @@ gw_status gw_replicate(const struct gw_replicate_plan *plan, const char *config,
 	gw_meta_destroy(meta);
 	report->seconds = (double)(gw_now_ns() - begun_ns) / GW_NS_PER_SECOND;
 	return status;
-}
-
-gw_status gw_replicate_report_print(const struct gw_replicate_report *report, uint32_t parts, bool json)
-{
-	char text[3][GW_UNIT_TEXT_MAX];
-	if (!json && report->index_bytes == 0) {
-		printf("the graph has no replicas\n");
-		return GW_OK;
-	}
-	if (json)
-		printf("{\"by\": \"%s\", \"seconds\": %.3f, \"index_bytes\": %" PRIu64 ", \"parts\": [", report->by,
-		       report->seconds, report->index_bytes);
-	for (uint32_t p = 0; p < parts; p++) {
-		if (json)
-			printf("%s{\"nodes\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"saved\": %.4f}", p ? ", " : "",
-			       report->nodes[p], report->bytes[p], report->share[p]);
-		else
-			printf("part %u: %s nodes, %s of rows, %s of index: %.1f %% of the remote rows by %s\n", p,
-			       gw_text_count(text[0], (double)report->nodes[p]),
-			       gw_text_bytes(text[1], (double)report->bytes[p]),
-			       gw_text_bytes(text[2], (double)report->index_bytes), 100 * report->share[p], report->by);
-	}
-	if (json)
-		printf("]}\n");
-	return GW_OK;
 }
