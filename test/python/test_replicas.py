@@ -71,7 +71,7 @@ class Parts:
                                           world=1)
             for _ in range(epochs):
                 for batch in loader:
-                    counts[np.asarray(batch.nodes())] += 1
+                    counts[np.asarray(batch.nodes["_N"])] += 1
         return counts
 
 
@@ -203,6 +203,9 @@ def test_clients_of_a_mapped_part_copy_them(parts, tmp_path):
             with graphwire.open(servers=servers.addresses) as graph:
                 got = [np.asarray(batch.x).tobytes() for batch in graphwire.NodeLoader(
                     graph, seeds, FANOUTS, features="feat", batch_size=BATCH, shuffle=True, seed=9, world=1)]
+            with graphwire.open(servers=servers.addresses) as graph:  # without the batches ahead of an epoch's end
+                for batch in graphwire.NodeLoader(graph, seeds, FANOUTS, batch_size=BATCH, shuffle=True, seed=9, world=1):
+                    graph.feature("feat")[batch.nodes["_N"]]
                 saved.append(graph.stats())
             shown = json.loads(run("stat", "--json", servers.addresses[0]))
         finally:
