@@ -204,7 +204,8 @@ def test_clients_of_a_mapped_part_copy_them(parts, tmp_path):
                 got = [np.asarray(batch.x).tobytes() for batch in graphwire.NodeLoader(
                     graph, seeds, FANOUTS, features="feat", batch_size=BATCH, shuffle=True, seed=9, world=1)]
             with graphwire.open(servers=servers.addresses) as graph:  # without the batches ahead of an epoch's end
-                for batch in graphwire.NodeLoader(graph, seeds, FANOUTS, batch_size=BATCH, shuffle=True, seed=9, world=1):
+                for batch in graphwire.NodeLoader(graph, seeds, FANOUTS, batch_size=BATCH, shuffle=True, seed=9,
+                                                  world=1):
                     graph.feature("feat")[batch.nodes["_N"]]
                 saved.append(graph.stats())
             shown = json.loads(run("stat", "--json", servers.addresses[0]))
