@@ -56,7 +56,7 @@ gw_status gw_gather_op_init(struct gw_gather_op *op, struct gw_engine *engine)
 
 void gw_gather_op_trim(struct gw_gather_op *op, size_t bytes)
 {
-	struct gw_vec *vecs[] = {&op->lists.owners, &op->lists.remote, &op->lists.to, &op->spans,    &op->lists.seen,
+	struct gw_vec *vecs[] = {&op->lists.owners, &op->lists.remote, &op->lists.to, &op->spans,     &op->lists.seen,
 				 &op->lists.copies, &op->sorting,      &op->here,     &op->elsewhere, &op->near_list};
 	const size_t count = sizeof(vecs) / sizeof(vecs[0]);
 	size_t held = 0;
@@ -354,13 +354,13 @@ static gw_status divide_begin(struct gw_gather_op *op, const struct gw_local_row
 	return GW_OK;
 }
 
-/* Of the rows elsewhere from `before` on, lists those that are near. */
+/* Lists the near ones of the rows elsewhere that are listed from `before` on. */
 static void divide_near(struct gw_gather_op *op, uint64_t before)
 {
 	struct gw_divided_rows *divided = &op->divided;
-	const uint64_t found = gw_near_rows_divide(&op->near, op->ids, divided->elsewhere + before,
-						   divided->elsewhere_count - before,
-						   (uint32_t *)op->near_list.data + op->near_count);
+	const uint64_t found =
+		gw_near_rows_divide(&op->near, op->ids, divided->elsewhere + before, divided->elsewhere_count - before,
+				    (uint32_t *)op->near_list.data + op->near_count);
 	divided->elsewhere_count -= found;
 	op->near_count += found;
 }
@@ -424,14 +424,14 @@ static gw_status gather_post_lost(struct gw_gather_op *op)
 }
 
 /* Only the thread that runs the engine writes the counts. */
-static void count_rows(_Atomic uint64_t *counter, uint64_t n)
+static void gather_count(_Atomic uint64_t *counter, uint64_t n)
 {
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
 static void count_copied(const struct gw_gather_op *op, uint64_t rows)
 {
-	count_rows(&op->engine->copied_bytes, rows * op->row_bytes);
+	gather_count(&op->engine->copied_bytes, rows * op->row_bytes);
 }
 
 /* GW_AGAIN: the next slice continues. */
@@ -461,8 +461,8 @@ static gw_status gather_copy_near(struct gw_gather_op *op)
 	const uint64_t copied = gw_near_rows_copy(&op->near, op->ids, list, most, op->to.rows);
 	op->near_at += copied;
 	count_copied(op, copied);
-	count_rows(&op->engine->near_rows, copied);
-	count_rows(&op->engine->near_bytes, copied * op->row_bytes);
+	gather_count(&op->engine->near_rows, copied);
+	gather_count(&op->engine->near_bytes, copied * op->row_bytes);
 	if (copied < most)
 		return gather_post_lost(op);
 	return op->near_at < op->near_count || op->divided.here_count ? GW_AGAIN : GW_OK;

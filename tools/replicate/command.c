@@ -1,4 +1,4 @@
-/* graphwire replicate: puts the rows that a part's trainers will want most beside the part. */
+/* graphwire replicate: copies the rows that a part's trainers will want most into the part. */
 #include <stdio.h>
 
 #include "core/errors/options.h"

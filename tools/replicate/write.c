@@ -89,15 +89,15 @@ static gw_status begin_writer(struct replicate *r)
 
 /* --- Rows. --- */
 
-static const uint8_t *row_of(const struct replicate *r, const struct gw_node_type *type,
-			     const struct gw_array *const *arrays, uint64_t id)
+static const uint8_t *owned_row(const struct replicate *r, const struct gw_node_type *type,
+				const struct gw_array *const *arrays, uint64_t id)
 {
 	uint32_t owner = gw_book_owner(type->starts, r->meta->num_parts, id);
 	return arrays[owner]->data + (id - type->starts[owner]) * arrays[owner]->row_bytes;
 }
 
-static gw_status append_rows(struct replicate *r, struct gw_array_stream *stream, uint32_t ntype,
-			     const struct gw_array *const *arrays)
+static gw_status replicate_append_rows(struct replicate *r, struct gw_array_stream *stream, uint32_t ntype,
+				       const struct gw_array *const *arrays)
 {
 	const struct gw_node_type *type = &r->meta->ntypes[ntype];
 	const struct gw_replica_block *blocks = r->blocks[ntype];
@@ -112,10 +112,10 @@ static gw_status append_rows(struct replicate *r, struct gw_array_stream *stream
 		if (!gw_replica_find(blocks, id, &row))
 			continue;
 		if (room == 0) { /* a row that is longer than the buffer */
-			status = gw_writer_append(stream, row_of(r, type, arrays, id), bytes);
+			status = gw_writer_append(stream, owned_row(r, type, arrays, id), bytes);
 			continue;
 		}
-		memcpy(r->buffer + used++ * bytes, row_of(r, type, arrays, id), bytes);
+		memcpy(r->buffer + used++ * bytes, owned_row(r, type, arrays, id), bytes);
 		if (used == room) {
 			status = gw_writer_append(stream, r->buffer, used * bytes);
 			used = 0;
@@ -140,7 +140,7 @@ static gw_status write_rows(struct replicate *r, uint32_t part, const struct gw_
 	snprintf(key, sizeof(key), "%s" GW_REPLICA_TAIL, array->key);
 	gw_status status = gw_writer_begin(r->writer, part, key, array->dtype, array->ndim, shape, &stream);
 	if (status == GW_OK) {
-		status = append_rows(r, stream, ntype, (const struct gw_array *const *)arrays);
+		status = replicate_append_rows(r, stream, ntype, (const struct gw_array *const *)arrays);
 		if (status == GW_OK)
 			status = gw_writer_end(stream);
 		else
@@ -151,7 +151,7 @@ static gw_status write_rows(struct replicate *r, uint32_t part, const struct gw_
 	return status;
 }
 
-static gw_status write_type(struct replicate *r, uint32_t part, uint32_t ntype)
+static gw_status replicate_write_type(struct replicate *r, uint32_t part, uint32_t ntype)
 {
 	const struct gw_graph_meta *meta = r->meta;
 	const struct gw_node_type *type = &meta->ntypes[ntype];
@@ -201,14 +201,14 @@ static gw_status replicate_part(struct replicate *r, uint32_t part)
 		status = gw_hot_choose(&r->graph, r->hot, r->cost, r->plan->share, r->plan->bytes, r->blocks);
 	for (uint32_t t = 0; t < r->meta->num_ntypes && status == GW_OK; t++) {
 		if (r->blocks[t])
-			status = write_type(r, part, t);
+			status = replicate_write_type(r, part, t);
 	}
 	if (status == GW_OK)
 		report_part(r, part);
 	return status;
 }
 
-static gw_status make_room(struct replicate *r)
+static gw_status replicate_make_room(struct replicate *r)
 {
 	const struct gw_graph_meta *meta = r->meta;
 	r->blocks = gw_calloc(meta->num_ntypes, sizeof(struct gw_replica_block *));
@@ -245,7 +245,7 @@ static gw_status replicate_all(struct replicate *r, const char *config, bool ver
 {
 	gw_status status = gw_hot_graph_open(r->plan, config, r->meta, verify, &r->graph);
 	if (status == GW_OK)
-		status = make_room(r);
+		status = replicate_make_room(r);
 	if (status == GW_OK)
 		status = record(r);
 	if (status == GW_OK && r->plan->by == GW_HOT_EPOCHS)
