@@ -53,7 +53,7 @@ struct gw_gather_op {
 	uint64_t here_at;    /* rows of divided.here before this one are copied */
 	struct gw_near_rows near;
 	uint64_t near_count, near_at; /* of near_list; those before near_at are copied */
-	struct gw_rows from; /* what the caller asked for */
+	struct gw_rows from;          /* what the caller asked for */
 	const int64_t *ids;
 	uint64_t n, at; /* rows before `at` are where they stay */
 	bool unique;

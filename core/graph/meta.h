@@ -80,9 +80,9 @@ struct gw_original_meta {
 
 /* The replicas of a feature's rows, in all parts: core/graph/replicas.h. */
 struct gw_replica_meta {
-	char *key;                       /* of the feature */
-	char by[GW_REPLICA_BY_MAX + 1];  /* how the rows were chosen: "vip", "degree", "epochs:3" */
-	uint64_t of;                     /* gw_replicas_digest of the arrays that the rows were copied from */
+	char *key;                      /* of the feature */
+	char by[GW_REPLICA_BY_MAX + 1]; /* how the rows were chosen: "vip", "degree", "epochs:3" */
+	uint64_t of;                    /* gw_replicas_digest of the arrays that the rows were copied from */
 };
 
 struct gw_part_meta {

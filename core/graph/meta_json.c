@@ -23,8 +23,7 @@
 static const char *const known_keys[] = {
 	"format",    "graph_name", "graph_id", "part_method", "num_parts", "num_nodes", "num_edges",
 	"ntypes",    "etypes",     "node_map", "edge_map",    "order",     "relations", "indptr_columns",
-	"transpose", "reverse",    "minor",    "json_digest", "units",     "originals",
-	"replicas",
+	"transpose", "reverse",    "minor",    "json_digest", "units",     "originals", "replicas",
 };
 
 #define ETYPE_TEXT_MAX (GW_EDGE_FOLDER_MAX + 1)
