@@ -2,7 +2,8 @@
  *
  *   JSON (types, ranges, schema, graph_id recomputed) -> each part: headers, digests, offsets, ids, list order, the
  *   inverse of the original ids -> parts together: ranges filled, reverse types and transposes hold the same edges,
- *   the index of original ids leads to the nodes, the times of sources are those of the nodes
+ *   the index of original ids leads to the nodes, the times of sources are those of the nodes, replicas are the rows of
+ *   their owners
  *
  * A faulty part is reported in one line, and the next part is checked; the exit status is then 1.
  */
@@ -18,6 +19,7 @@
 #include "core/system/progress.h"
 #include "tools/edge_scan.h"
 #include "tools/tools.h"
+#include "tools/verify_replicas.h"
 #include "tools/verify_times.h"
 
 static const char doc[] =
@@ -136,6 +138,8 @@ static void verify_whole(const struct gw_graph_meta *meta, unsigned threads, str
 		note_fault(totals);
 	}
 	if (gw_verify_source_times(meta, threads) != GW_OK)
+		note_fault(totals);
+	if (gw_verify_replicas(meta, threads) != GW_OK)
 		note_fault(totals);
 }
 

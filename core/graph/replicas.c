@@ -87,7 +87,7 @@ gw_status gw_replicas_check_origin(const struct gw_graph_meta *meta)
 
 /* --- The schema. --- */
 
-/* The array of a name beside another one, in its type. */
+/* The array of this name in the type of another array. */
 static const struct gw_array_meta *beside(const struct gw_graph_meta *meta, uint32_t part, const char *key,
 					  const char *name, size_t length)
 {
@@ -97,7 +97,7 @@ static const struct gw_array_meta *beside(const struct gw_graph_meta *meta, uint
 }
 
 /* Replicas have the form of their feature, which the record names, and an index. */
-static gw_status check_rows(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *rows)
+static gw_status replica_check_form(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *rows)
 {
 	const char *name = strrchr(rows->key, '/') + 1;
 	const struct gw_array_meta *of = beside(meta, part, rows->key, name, strlen(name) - strlen(GW_REPLICA_TAIL));
@@ -105,6 +105,8 @@ static gw_status check_rows(const struct gw_graph_meta *meta, uint32_t part, con
 	    memcmp(of->shape + 1, rows->shape + 1, (of->ndim - 1) * sizeof(of->shape[0])) != 0)
 		return gw_fail(GW_INVALID, "part %u: \"%s\": there is no feature of this name and form", part,
 			       rows->key);
+	if (meta->num_parts == 1)
+		return gw_fail(GW_INVALID, "\"%s\": the graph is in one part, and no row is remote", rows->key);
 	if (!beside(meta, part, rows->key, GW_REPLICA_INDEX_NAME, strlen(GW_REPLICA_INDEX_NAME)))
 		return gw_fail(GW_INVALID, "part %u: \"%s\" without \"%s\"", part, rows->key, GW_REPLICA_INDEX_NAME);
 	if (!gw_meta_replicas(meta, of->key))
@@ -119,7 +121,7 @@ gw_status gw_replicas_check_schema(const struct gw_graph_meta *meta)
 		for (uint32_t i = 0; status == GW_OK && i < meta->parts[p].count; i++) {
 			const struct gw_array_meta *array = &meta->parts[p].arrays[i];
 			if (gw_replica_key(meta, array->key) && gw_name_ends_in(array->key, GW_REPLICA_TAIL))
-				status = check_rows(meta, p, array);
+				status = replica_check_form(meta, p, array);
 		}
 	}
 	for (uint32_t i = 0; status == GW_OK && i < meta->num_replicas && meta->minor <= GW_FORMAT_MINOR; i++) {

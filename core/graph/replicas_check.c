@@ -23,7 +23,7 @@ static uint64_t ones_of(const struct gw_replica_block *block)
 	return ones;
 }
 
-static gw_status check_counts(const struct replica_check *check, uint64_t b)
+static gw_status replica_check_counts(const struct replica_check *check, uint64_t b)
 {
 	const struct gw_replica_block *block = &check->blocks[b];
 	struct gw_replica_block again = *block;
@@ -40,7 +40,7 @@ static gw_status replicas_body(void *context, uint64_t begin, uint64_t end, unsi
 	const struct replica_check *check = context;
 	(void)thread;
 	for (uint64_t b = begin; b < end; b++) {
-		gw_status status = check_counts(check, b);
+		gw_status status = replica_check_counts(check, b);
 		if (status != GW_OK)
 			return status;
 		for (uint64_t i = 0, row; i < GW_REPLICA_BLOCK_IDS; i++) {

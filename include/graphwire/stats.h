@@ -17,7 +17,7 @@ struct gw_client_stats {
 	uint64_t batches;      /* mini-batches that gw_loader_next returned */
 	double batch_wait_s;   /* seconds that callers of gw_loader_next waited for them */
 	uint64_t copied_bytes; /* bytes of rows that this process copied from parts in its memory: mapped or its own */
-	/* Of these, rows that a part out of its memory owns, copied from the replicas of a mapped part (graphwire
+	/* Rows among these that a part out of its memory owns, copied from the replicas of a mapped part (graphwire
 	 * replicate): how many, and the bytes that no server had to send. */
 	uint64_t replica_rows, replica_bytes;
 	/* Bytes of rows that loaders did not fetch again: they copied them from the rows of earlier batches

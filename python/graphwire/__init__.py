@@ -28,6 +28,7 @@ from graphwire._base.trace import trace
 from graphwire._files.database import Database, from_database
 from graphwire._files.descriptions import ForeignKey, Table
 from graphwire._files.partition import partition_graph
+from graphwire._files.replicas import replicate
 from graphwire._files.tables import Tables, from_tables
 from graphwire._graph.edge_ids import EdgeIds
 from graphwire._graph.edges import EdgeList
@@ -78,6 +79,7 @@ __all__ = [
     "optim",
     "partition_graph",
     "pyg",
+    "replicate",
     "sample",
     "save",
     "trace",

@@ -2,5 +2,6 @@
 
 from graphwire._files.partition import __doc__ as __doc__
 from graphwire._files.partition import partition_graph
+from graphwire._files.replicas import replicate
 
-__all__ = ["partition_graph"]
+__all__ = ["partition_graph", "replicate"]

@@ -11,6 +11,10 @@
 
 #include <cmocka.h>
 
+#include "core/graph/npy.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/digest.h"
+
 void part_file_take(struct part_file *file, const char *folder, const char *name)
 {
 	snprintf(file->path, sizeof(file->path), "%s/%s", folder, name);
@@ -54,4 +58,36 @@ void part_open(const struct gw_graph_meta *meta, uint32_t number, bool mapped, s
 	struct gw_part_options options = {.mapped = mapped, .arena = {.name = "test", .huge = GW_HUGE_OFF}};
 	if (gw_part_open(meta, number, &options, part) != GW_OK)
 		fail_msg("%s", gw_last_error());
+}
+
+void part_forge(const char *folder, const char *json_name, uint32_t part, const char *key, uint64_t at,
+		const void *bytes, size_t count)
+{
+	struct gw_graph_meta *meta;
+	struct part_file npy = {0}, xxh = {0}, json = {0};
+	char name[256], *text;
+	assert_int_equal(gw_meta_read(folder, &meta), GW_OK);
+	struct gw_array_meta *array = (struct gw_array_meta *)gw_meta_array(meta, part, key);
+	assert_non_null(array);
+	part_file_take(&npy, folder, array->file);
+	snprintf(name, sizeof(name), "%.*s.xxh", (int)strlen(array->file) - 4, array->file);
+	part_file_take(&xxh, folder, name);
+	part_file_take(&json, folder, json_name);
+	assert_true(GW_NPY_HEADER_BYTES + at + count <= npy.bytes && npy.bytes < GW_DIGEST_CHUNK);
+	memcpy(npy.data + GW_NPY_HEADER_BYTES + at, bytes, count);
+	uint64_t digest = gw_digest(npy.data + GW_NPY_HEADER_BYTES, npy.bytes - GW_NPY_HEADER_BYTES);
+	memcpy(xxh.data, &digest, sizeof(digest));
+	array->digest = gw_digest(&digest, sizeof(digest));
+	assert_int_equal(gw_meta_digest(meta, &meta->graph_id), GW_OK);
+	assert_int_equal(gw_meta_print(meta, &text), GW_OK);
+	part_file_put(&npy, npy.bytes);
+	part_file_put(&xxh, xxh.bytes);
+	FILE *f = fopen(json.path, "w");
+	fputs(text, f);
+	fclose(f);
+	gw_free(text);
+	free(npy.data);
+	free(xxh.data);
+	free(json.data);
+	gw_meta_destroy(meta);
 }

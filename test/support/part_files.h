@@ -20,4 +20,8 @@ void part_open(const struct gw_graph_meta *meta, uint32_t number, bool mapped, s
 void part_expect_fault(const struct gw_graph_meta *meta, gw_status wanted, const char *file, const char *key,
 		       const char *says);
 
+/* Writes bytes into an array's payload and updates every digest, including the graph's id. */
+void part_forge(const char *folder, const char *json_name, uint32_t part, const char *key, uint64_t at,
+		const void *bytes, size_t count);
+
 #endif

@@ -22,36 +22,9 @@
 #include "tools/builder/builder.h"
 #include "tools/verify_times.h"
 
-/* Writes bytes into an array's payload and updates every digest, including the graph's id. */
 static void forge(const char *folder, const char *key, uint64_t at, const void *bytes, size_t count)
 {
-	struct gw_graph_meta *meta;
-	struct part_file npy = {0}, xxh = {0}, json = {0};
-	char name[256], *text;
-	assert_int_equal(gw_meta_read(folder, &meta), GW_OK);
-	struct gw_array_meta *array = (struct gw_array_meta *)gw_meta_array(meta, 0, key);
-	assert_non_null(array);
-	part_file_take(&npy, folder, array->file);
-	snprintf(name, sizeof(name), "%.*s.xxh", (int)strlen(array->file) - 4, array->file);
-	part_file_take(&xxh, folder, name);
-	part_file_take(&json, folder, "fixture.json");
-	assert_true(GW_NPY_HEADER_BYTES + at + count <= npy.bytes && npy.bytes < GW_DIGEST_CHUNK);
-	memcpy(npy.data + GW_NPY_HEADER_BYTES + at, bytes, count);
-	uint64_t digest = gw_digest(npy.data + GW_NPY_HEADER_BYTES, npy.bytes - GW_NPY_HEADER_BYTES);
-	memcpy(xxh.data, &digest, sizeof(digest));
-	array->digest = gw_digest(&digest, sizeof(digest));
-	assert_int_equal(gw_meta_digest(meta, &meta->graph_id), GW_OK);
-	assert_int_equal(gw_meta_print(meta, &text), GW_OK);
-	part_file_put(&npy, npy.bytes);
-	part_file_put(&xxh, xxh.bytes);
-	FILE *f = fopen(json.path, "w");
-	fputs(text, f);
-	fclose(f);
-	gw_free(text);
-	free(npy.data);
-	free(xxh.data);
-	free(json.data);
-	gw_meta_destroy(meta);
+	part_forge(folder, "fixture.json", 0, key, at, bytes, count);
 }
 
 #define U32(...) 4, (const uint32_t[]){__VA_ARGS__}, sizeof((const uint32_t[]){__VA_ARGS__})

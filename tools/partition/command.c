@@ -32,6 +32,8 @@ static const char doc[] =
 	"                      --weight user:sees:film:seconds --out parts/\n"
 	"  graphwire partition papers/ --num-parts 4 --time year --out parts/\n"
 	"  graphwire partition papers/ --num-parts 4 --store feat=float16 --out parts/\n"
+	"  graphwire partition papers/ --num-parts 4 --replicate 5% --fanouts 15,10,5 \\\n"
+	"                      --out parts/\n"
 	"  graphwire partition huge/ --num-parts 64 --method random --out parts/\n"
 	"  graphwire partition graph/ --num-parts 4 --assignment graph.part.4 \\\n"
 	"                      --out parts/\n";
@@ -46,6 +48,7 @@ struct partition_arguments {
 		*given[NUMBERS_WORDS_MAX];
 	const char *stores[GW_STORE_WORDS_MAX];
 	uint32_t num_weights, num_times, num_numbers, num_stores;
+	struct gw_replicate_plan replicas;
 };
 
 static gw_status partition_take_numbers(void *input, char *text)
@@ -99,6 +102,41 @@ static gw_status partition_take_store(void *input, char *text)
 	return status;
 }
 
+static gw_status partition_take_replicate(void *input, char *text)
+{
+	return gw_replicate_rows_parse(text, &((struct partition_arguments *)input)->replicas);
+}
+
+static gw_status partition_take_by(void *input, char *text)
+{
+	struct gw_replicate_plan *plan = &((struct partition_arguments *)input)->replicas;
+	plan->by_set = true;
+	return gw_replicate_by_parse(text, plan);
+}
+
+static gw_status partition_take_fanouts(void *input, char *text)
+{
+	return gw_replicate_fanouts_parse(text, &((struct partition_arguments *)input)->replicas);
+}
+
+static gw_status partition_take_fanout(void *input, char *text)
+{
+	return gw_replicate_fanout_parse(text, &((struct partition_arguments *)input)->replicas);
+}
+
+static gw_status check_replicas(const struct partition_arguments *a)
+{
+	const struct gw_replicate_plan *plan = &a->replicas;
+	bool described = plan->by_set || plan->fanouts.hops || plan->override_count;
+	if (!plan->set)
+		return described ? gw_fail(GW_INVALID, "--by and --fanouts say which rows: add --replicate") : GW_OK;
+	if (plan->fanouts.hops == 0)
+		return gw_fail(GW_INVALID, "--replicate: give the trainers' --fanouts, such as 15,10,5");
+	if (a->plan.parts == 1)
+		return gw_fail(GW_INVALID, "--replicate: in one part no row is remote");
+	return GW_OK;
+}
+
 static gw_status partition_check(void *input)
 {
 	struct partition_arguments *a = input;
@@ -117,7 +155,7 @@ static gw_status partition_check(void *input)
 	if ((uint64_t)plan->parts * plan->trainers > GW_PARTS_MAX)
 		return gw_fail(GW_LIMIT, "parts times trainers: %llu, but at most %u are allowed",
 			       (unsigned long long)plan->parts * plan->trainers, GW_PARTS_MAX);
-	return GW_OK;
+	return check_replicas(a);
 }
 
 static const char *const methods[] = {"metis", "random", "kaminpar", NULL};
@@ -173,6 +211,17 @@ static const struct gw_option table[] = {
 	 "fetch fewer bytes, and get the rows in their original type. TYPE is a node type or SRC:REL:DST; without it, "
 	 "NAME of all types; may be repeated",
 	 1, GW_OPTION_CALL(partition_take_store)},
+	{"replicate", "SHARE%|SIZE",
+	 "copy rows of other parts that a part's trainers will want most into the part: this share of the rows of each "
+	 "node type, or so many bytes a part; graphwire replicate has more options",
+	 1, GW_OPTION_CALL(partition_take_replicate)},
+	{"by", "vip|degree|epochs:N", "which rows (default vip); graphwire replicate --help explains them", 1,
+	 GW_OPTION_CALL(partition_take_by)},
+	{"fanouts", "N,N,...", "the trainers' fanouts, for --replicate", 1, GW_OPTION_CALL(partition_take_fanouts)},
+	{"fanout", "ETYPE=N,N,...", "their fanouts of one edge type; may be repeated", 1,
+	 GW_OPTION_CALL(partition_take_fanout)},
+	{"batch-size", "N", "their seeds of a mini-batch (default 1000)", 1,
+	 GW_OPTION_NUMBER(A, replicas.batch_size, 1, 1u << 24)},
 	{"seed", "N", "seed of the partitioning (default 0); the same seed gives the same bytes", 1,
 	 GW_OPTION_NUMBER(A, plan.seed, 0, UINT64_MAX)},
 	{"replace", NULL, "replace an existing graph; other files in its folder stay", 2, GW_OPTION_FLAG(A, replace)},
@@ -239,12 +288,23 @@ static gw_status partition_check_counts(const struct gw_plan *plan, const struct
 	return status == GW_OK ? gw_metis_check_counts(nodes, 0, edges, 1) : status;
 }
 
+/* The parts are in place already: a second rename adds the replicas. */
+static gw_status replicate_parts(const struct partition_arguments *a, struct gw_plan_report *report,
+				 struct gw_replicate_report *replicas)
+{
+	gw_status status = gw_replicate(&a->replicas, report->config, false, replicas);
+	report->replicas = replicas;
+	return status == GW_OK ? status
+			       : gw_context(status, "%s: the parts are whole, and have no replicas", report->config);
+}
+
 static gw_status run_part(const struct partition_arguments *a, const struct gw_part *part,
 			  struct gw_plan_report *report)
 {
 	struct gw_assignment assignment = {0};
 	struct gw_plan_quality quality = {0};
 	struct gw_split_stats split;
+	struct gw_replicate_report replicas = {0};
 	uint64_t measure_ns;
 	const struct gw_plan *plan = &a->plan;
 	gw_status status = gw_assignment_make(plan, part, &assignment);
@@ -258,6 +318,8 @@ static gw_status run_part(const struct partition_arguments *a, const struct gw_p
 		status = gw_split(plan, part, &assignment, a->out, a->replace, &split);
 	if (status == GW_OK)
 		status = gw_tables_record_copy(report->meta, a->out, split.graph_id);
+	if (status == GW_OK && a->replicas.set)
+		status = replicate_parts(a, report, &replicas);
 	if (status == GW_OK) {
 		report->assignment = &assignment;
 		report->quality = &quality;
@@ -271,6 +333,8 @@ static gw_status run_part(const struct partition_arguments *a, const struct gw_p
 	report->assignment = NULL;
 	report->quality = NULL;
 	report->split = NULL;
+	report->replicas = NULL;
+	gw_replicate_report_free(&replicas);
 	gw_plan_quality_free(&quality);
 	gw_assignment_free(&assignment);
 	return status;
@@ -337,10 +401,11 @@ int gw_tool_partition(int argc, char **argv)
 						  .argument_missing = "name the JSON or the folder of a graph",
 						  .doc = doc,
 						  .check = partition_check};
-	struct partition_arguments a = {.plan = {.trainers = 1,
-						 .method = GW_PLAN_GIVEN,
-						 .python = "python3"}}; /* until --method says another */
+	struct partition_arguments a = {
+		.plan = {.trainers = 1, .method = GW_PLAN_GIVEN, .python = "python3"}, /* until --method says another */
+		.replicas = {.batch_size = 1000, .seed = 1}};
 	gw_options_parse(&options, argc, argv, &a);
+	a.replicas.threads = a.plan.threads;
 	gw_status status = partition_command_run(&a);
 	return gw_exit_status("graphwire partition", status);
 }

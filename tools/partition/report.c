@@ -58,6 +58,8 @@ static void partition_print_text(const struct gw_plan_report *r)
 	if (r->assignment->file_bytes)
 		printf("; temporary files %s", gw_text_bytes(text, (double)r->assignment->file_bytes));
 	printf("\n");
+	if (r->replicas)
+		gw_replicate_report_text(r->replicas);
 }
 
 static json_t *array_of(const uint64_t *counts, uint32_t parts)
@@ -117,6 +119,8 @@ static gw_status partition_print_json(const struct gw_plan_report *r)
 		json_object_set_new(object, "metis_objective", json_integer((json_int_t)r->assignment->objective));
 	if (object && r->split->times_bytes)
 		json_object_set_new(object, "times_bytes", json_integer((json_int_t)r->split->times_bytes));
+	if (object && r->replicas)
+		json_object_set_new(object, "replicas", gw_replicate_report_json(r->replicas));
 	if (object && r->assignment->note)
 		json_object_set_new(object, "note", json_string(r->assignment->note));
 	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;

@@ -18,7 +18,7 @@ struct choice {
 	uint64_t least; /* nodes above this are chosen; of those that are equal, the first that fit `left` */
 };
 
-static uint64_t bits_of(double hot)
+static uint64_t hot_bits(double hot)
 {
 	uint64_t bits;
 	memcpy(&bits, &hot, sizeof(bits));
@@ -32,7 +32,7 @@ static void add_costs(const struct choice *choice, int shift, uint64_t *costs)
 	for (uint32_t t = choice->begin; t < choice->end; t++) {
 		const double *hot = choice->hot + choice->graph->first[t];
 		for (uint64_t i = 0; choice->cost[t] && i < choice->graph->meta->ntypes[t].count; i++) {
-			uint64_t bits = bits_of(hot[i]);
+			uint64_t bits = hot_bits(hot[i]);
 			if (hot[i] > 0 && (shift == 48 || bits >> (shift + 16) == choice->least >> (shift + 16)))
 				costs[bits >> shift & (DIGITS - 1)] += choice->cost[t];
 		}
@@ -51,12 +51,12 @@ static void find_least(struct choice *choice, uint64_t *costs)
 	}
 }
 
-static void mark(struct choice *choice, struct gw_replica_block *const *blocks)
+static void mark_chosen(struct choice *choice, struct gw_replica_block *const *blocks)
 {
 	for (uint32_t t = choice->begin; t < choice->end; t++) {
 		const double *hot = choice->hot + choice->graph->first[t];
 		for (uint64_t i = 0; choice->cost[t] && i < choice->graph->meta->ntypes[t].count; i++) {
-			uint64_t bits = bits_of(hot[i]);
+			uint64_t bits = hot_bits(hot[i]);
 			bool equal = bits == choice->least && choice->cost[t] <= choice->left;
 			if (!(hot[i] > 0) || (bits <= choice->least && !equal))
 				continue;
@@ -77,13 +77,13 @@ gw_status gw_hot_choose(const struct gw_hot_graph *graph, const double *hot, con
 		ones[t] = cost[t] > 0;
 	if (status == GW_OK && !(share > 0)) {
 		find_least(&choice, costs);
-		mark(&choice, blocks);
+		mark_chosen(&choice, blocks);
 	}
 	for (uint32_t t = 0; t < types && status == GW_OK && share > 0; t++) {
 		choice = (struct choice){.graph = graph, .hot = hot, .cost = ones, .begin = t, .end = t + 1};
 		choice.left = (uint64_t)floor(share * (double)graph->meta->ntypes[t].count);
 		find_least(&choice, costs);
-		mark(&choice, blocks);
+		mark_chosen(&choice, blocks);
 	}
 	gw_free(costs);
 	gw_free(ones);

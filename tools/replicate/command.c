@@ -1,4 +1,4 @@
-/* graphwire replicate: puts the rows that a part's trainers will want most beside the part. */
+/* graphwire replicate: copies the rows that a part's trainers will want most into the part. */
 #include <stdio.h>
 
 #include "core/errors/options.h"
@@ -101,14 +101,10 @@ int gw_tool_replicate(int argc, char **argv)
 						  .check = replicate_check};
 	struct replicate_arguments a = {.plan = {.batch_size = 1000, .seed = 1}};
 	struct gw_replicate_report report;
-	struct gw_graph_meta *meta = NULL;
 	gw_options_parse(&options, argc, argv, &a);
 	gw_status status = gw_replicate(&a.plan, a.config, !a.no_verify, &report);
 	if (status == GW_OK)
-		status = gw_meta_read(a.config, &meta);
-	if (status == GW_OK)
-		status = gw_replicate_report_print(&report, meta->num_parts, a.json);
-	gw_meta_destroy(meta);
+		status = gw_replicate_report_print(&report, a.json);
 	gw_replicate_report_free(&report);
 	return gw_exit_status("graphwire replicate", status);
 }

@@ -18,7 +18,7 @@ gw_status gw_hot_client_open(const struct gw_hot_graph *graph, struct gw_client 
 	return gw_client_open_lists(&options, out);
 }
 
-static int64_t *seeds_of(const struct gw_hot_graph *graph, uint32_t part)
+static int64_t *hot_seeds(const struct gw_hot_graph *graph, uint32_t part)
 {
 	const uint64_t *starts = graph->meta->ntypes[graph->ntype].starts;
 	int64_t *seeds = gw_malloc(graph->seeds[part] * sizeof(*seeds) + 1);
@@ -57,7 +57,7 @@ gw_status gw_hot_counts(const struct gw_hot_graph *graph, struct gw_client *clie
 	*batches = 0;
 	if (graph->seeds[part] == 0)
 		return GW_OK;
-	int64_t *seeds = seeds_of(graph, part);
+	int64_t *seeds = hot_seeds(graph, part);
 	if (!seeds)
 		return GW_NO_MEMORY;
 	const struct gw_loader_options options = {

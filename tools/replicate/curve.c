@@ -146,7 +146,7 @@ static const struct {
 
 #define NARROWS (sizeof(narrows) / sizeof(narrows[0]))
 
-static void print_json(const struct curve *curve, const double *ratio)
+static void curve_print_json(const struct curve *curve, const double *ratio)
 {
 	const double batches = curve->batches ? (double)curve->batches : 1;
 	const uint32_t parts = curve->graph.meta->num_parts;
@@ -164,7 +164,7 @@ static void print_json(const struct curve *curve, const double *ratio)
 	printf("}}\n");
 }
 
-static void print_text(const struct curve *curve, const double *ratio)
+static void curve_print_text(const struct curve *curve, const double *ratio)
 {
 	const double batches = curve->batches ? (double)curve->batches : 1, none = curve->none > 0 ? curve->none : 1;
 	const uint32_t parts = curve->graph.meta->num_parts;
@@ -211,9 +211,9 @@ gw_status gw_replicate_curve(const struct gw_replicate_plan *plan, const char *c
 	for (size_t i = 0; i < NARROWS; i++)
 		ratio[i] = narrow_ratio(plan, meta, narrows[i].dtype);
 	if (status == GW_OK && json)
-		print_json(&curve, ratio);
+		curve_print_json(&curve, ratio);
 	else if (status == GW_OK)
-		print_text(&curve, ratio);
+		curve_print_text(&curve, ratio);
 	curve_close(&curve);
 	gw_meta_destroy(meta);
 	return status;

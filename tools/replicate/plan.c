@@ -76,7 +76,7 @@ gw_status gw_replicate_fanout_parse(char *text, struct gw_replicate_plan *plan)
 }
 
 /* "feat" or "paper:feat". */
-static bool is_named(const char *word, const char *type, const char *name)
+static bool replicate_is_named(const char *word, const char *type, const char *name)
 {
 	const char *colon = strchr(word, ':');
 	if (!colon)
@@ -95,7 +95,7 @@ bool gw_replicate_means(const struct gw_replicate_plan *plan, const struct gw_gr
 	    gw_replica_key(meta, array->key))
 		return false;
 	for (uint32_t i = 0; i < plan->num_features; i++) {
-		if (is_named(plan->features[i], meta->ntypes[type].name, name))
+		if (replicate_is_named(plan->features[i], meta->ntypes[type].name, name))
 			return true;
 	}
 	return plan->num_features == 0 && array->ndim > 1 && gw_meta_row_numbers(meta, array) > 1 &&
@@ -103,7 +103,7 @@ bool gw_replicate_means(const struct gw_replicate_plan *plan, const struct gw_gr
 }
 
 /* A name that the plan gives must exist. */
-static gw_status check_names(const struct gw_replicate_plan *plan, const struct gw_graph_meta *meta)
+static gw_status replicate_check_names(const struct gw_replicate_plan *plan, const struct gw_graph_meta *meta)
 {
 	for (uint32_t i = 0; i < plan->num_features; i++) {
 		struct gw_replicate_plan one = {.num_features = 1, .features = {plan->features[i]}};
@@ -121,7 +121,7 @@ static gw_status check_names(const struct gw_replicate_plan *plan, const struct 
 gw_status gw_replicate_costs(const struct gw_replicate_plan *plan, const struct gw_graph_meta *meta, uint64_t *cost)
 {
 	uint64_t total = 0;
-	gw_status status = check_names(plan, meta);
+	gw_status status = replicate_check_names(plan, meta);
 	memset(cost, 0, meta->num_ntypes * sizeof(*cost));
 	for (uint32_t a = 0; a < meta->parts[0].count && status == GW_OK; a++) {
 		const struct gw_array_meta *array = &meta->parts[0].arrays[a];

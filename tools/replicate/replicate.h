@@ -10,6 +10,8 @@
 #ifndef GW_TOOLS_REPLICATE_H
 #define GW_TOOLS_REPLICATE_H
 
+#include <jansson.h>
+
 #include "core/graph/replicas.h"
 #include "core/graph/writer.h"
 #include "tools/epoch_side.h"
@@ -25,11 +27,11 @@ enum gw_hot_by {
 
 /* What to replicate. */
 struct gw_replicate_plan {
-	bool set;        /* a budget was given */
-	double share;    /* of the rows of each node type; 0: `bytes` counts */
-	uint64_t bytes;  /* of the replicas of a part */
-	unsigned by;     /* enum gw_hot_by */
-	uint32_t epochs; /* of GW_HOT_EPOCHS */
+	bool set, by_set; /* a budget was given; `by` was */
+	double share;     /* of the rows of each node type; 0: `bytes` counts */
+	uint64_t bytes;   /* of the replicas of a part */
+	unsigned by;      /* enum gw_hot_by */
+	uint32_t epochs;  /* of GW_HOT_EPOCHS */
 	struct gw_epoch_fanouts fanouts;
 	uint32_t override_count; /* each override has as many hops as fanouts */
 	struct gw_epoch_override overrides[GW_EPOCH_OVERRIDES_MAX];
@@ -121,10 +123,10 @@ gw_status gw_hot_choose(const struct gw_hot_graph *graph, const double *hot, con
 /* --- write.c --- */
 
 struct gw_replicate_report {
-	uint64_t *nodes, *bytes; /* [num_parts]: nodes that have replicas, and bytes of these; without indexes */
-	uint64_t index_bytes;    /* of one part */
-	double *share;           /* [num_parts]: of all remote hotness, how much the replicas have */
-	double *remote;          /* [num_parts]: remote bytes of a mini-batch without replicas, as `by` expects */
+	uint32_t parts;
+	uint64_t *nodes, *bytes; /* [parts]: nodes that have replicas, and bytes of these; without indexes */
+	uint64_t index_bytes;    /* of one part; 0: the graph has no replicas */
+	double *share;           /* [parts]: the remote bytes that the replicas have, of all, as `by` expects them */
 	char by[GW_REPLICA_BY_MAX + 1];
 	double seconds;
 };
@@ -133,9 +135,17 @@ struct gw_replicate_report {
  * digests of what is read. Free the report with gw_replicate_report_free, also after a failure. */
 gw_status gw_replicate(const struct gw_replicate_plan *plan, const char *config, bool verify,
 		       struct gw_replicate_report *report);
+
+/* --- report.c --- */
+
+gw_status gw_replicate_report_begin(const struct gw_replicate_plan *plan, uint32_t parts,
+				    struct gw_replicate_report *report);
 void gw_replicate_report_free(struct gw_replicate_report *report);
-/* json: one JSON object. */
-gw_status gw_replicate_report_print(const struct gw_replicate_report *report, uint32_t parts, bool json);
+void gw_replicate_report_text(const struct gw_replicate_report *report);
+json_t *gw_replicate_report_json(const struct gw_replicate_report *report); /* NULL: no memory */
+gw_status gw_replicate_report_print(const struct gw_replicate_report *report, bool json);
+
+/* --- plan.c --- */
 
 /* The bytes of a node's rows in the features that the plan means, by type: cost[ntypes]. GW_NOT_FOUND names a feature
  * that does not exist. */

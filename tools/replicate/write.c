@@ -6,11 +6,9 @@
  * An interrupted run leaves the graph as it was. A graph of a newer minor version is refused, because what this program
  * does not know of it would be lost.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/errors/units.h"
 #include "core/graph/book.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
@@ -91,15 +89,15 @@ static gw_status begin_writer(struct replicate *r)
 
 /* --- Rows. --- */
 
-static const uint8_t *row_of(const struct replicate *r, const struct gw_node_type *type,
-			     const struct gw_array *const *arrays, uint64_t id)
+static const uint8_t *owned_row(const struct replicate *r, const struct gw_node_type *type,
+				const struct gw_array *const *arrays, uint64_t id)
 {
 	uint32_t owner = gw_book_owner(type->starts, r->meta->num_parts, id);
 	return arrays[owner]->data + (id - type->starts[owner]) * arrays[owner]->row_bytes;
 }
 
-static gw_status append_rows(struct replicate *r, struct gw_array_stream *stream, uint32_t ntype,
-			     const struct gw_array *const *arrays)
+static gw_status replicate_append_rows(struct replicate *r, struct gw_array_stream *stream, uint32_t ntype,
+				       const struct gw_array *const *arrays)
 {
 	const struct gw_node_type *type = &r->meta->ntypes[ntype];
 	const struct gw_replica_block *blocks = r->blocks[ntype];
@@ -114,10 +112,10 @@ static gw_status append_rows(struct replicate *r, struct gw_array_stream *stream
 		if (!gw_replica_find(blocks, id, &row))
 			continue;
 		if (room == 0) { /* a row that is longer than the buffer */
-			status = gw_writer_append(stream, row_of(r, type, arrays, id), bytes);
+			status = gw_writer_append(stream, owned_row(r, type, arrays, id), bytes);
 			continue;
 		}
-		memcpy(r->buffer + used++ * bytes, row_of(r, type, arrays, id), bytes);
+		memcpy(r->buffer + used++ * bytes, owned_row(r, type, arrays, id), bytes);
 		if (used == room) {
 			status = gw_writer_append(stream, r->buffer, used * bytes);
 			used = 0;
@@ -142,7 +140,7 @@ static gw_status write_rows(struct replicate *r, uint32_t part, const struct gw_
 	snprintf(key, sizeof(key), "%s" GW_REPLICA_TAIL, array->key);
 	gw_status status = gw_writer_begin(r->writer, part, key, array->dtype, array->ndim, shape, &stream);
 	if (status == GW_OK) {
-		status = append_rows(r, stream, ntype, (const struct gw_array *const *)arrays);
+		status = replicate_append_rows(r, stream, ntype, (const struct gw_array *const *)arrays);
 		if (status == GW_OK)
 			status = gw_writer_end(stream);
 		else
@@ -153,7 +151,7 @@ static gw_status write_rows(struct replicate *r, uint32_t part, const struct gw_
 	return status;
 }
 
-static gw_status write_type(struct replicate *r, uint32_t part, uint32_t ntype)
+static gw_status replicate_write_type(struct replicate *r, uint32_t part, uint32_t ntype)
 {
 	const struct gw_graph_meta *meta = r->meta;
 	const struct gw_node_type *type = &meta->ntypes[ntype];
@@ -189,7 +187,6 @@ static void report_part(struct replicate *r, uint32_t part)
 		}
 	}
 	r->report->share[part] = all > 0 ? near / all : 0;
-	r->report->remote[part] = all;
 }
 
 static gw_status replicate_part(struct replicate *r, uint32_t part)
@@ -204,14 +201,14 @@ static gw_status replicate_part(struct replicate *r, uint32_t part)
 		status = gw_hot_choose(&r->graph, r->hot, r->cost, r->plan->share, r->plan->bytes, r->blocks);
 	for (uint32_t t = 0; t < r->meta->num_ntypes && status == GW_OK; t++) {
 		if (r->blocks[t])
-			status = write_type(r, part, t);
+			status = replicate_write_type(r, part, t);
 	}
 	if (status == GW_OK)
 		report_part(r, part);
 	return status;
 }
 
-static gw_status make_room(struct replicate *r)
+static gw_status replicate_make_room(struct replicate *r)
 {
 	const struct gw_graph_meta *meta = r->meta;
 	r->blocks = gw_calloc(meta->num_ntypes, sizeof(struct gw_replica_block *));
@@ -248,7 +245,7 @@ static gw_status replicate_all(struct replicate *r, const char *config, bool ver
 {
 	gw_status status = gw_hot_graph_open(r->plan, config, r->meta, verify, &r->graph);
 	if (status == GW_OK)
-		status = make_room(r);
+		status = replicate_make_room(r);
 	if (status == GW_OK)
 		status = record(r);
 	if (status == GW_OK && r->plan->by == GW_HOT_EPOCHS)
@@ -264,6 +261,9 @@ static gw_status check_graph(const struct replicate *r)
 		return gw_fail(GW_VERSION,
 			       "graph \"%s\" is of minor version %u, and this program knows %d: use a newer program",
 			       r->meta->graph_name, r->meta->minor, GW_FORMAT_MINOR);
+	if (r->meta->num_parts == 1 && !is_dropped(r))
+		return gw_fail(GW_INVALID, "graph \"%s\" is in one part, and no row is remote: partition it first",
+			       r->meta->graph_name);
 	for (uint32_t t = 0; t < r->meta->num_ntypes && !is_dropped(r); t++) {
 		char key[2 * GW_NAME_MAX + 16];
 		snprintf(key, sizeof(key), "node/%s/" GW_REPLICA_INDEX_NAME, r->meta->ntypes[t].name);
@@ -271,25 +271,6 @@ static gw_status check_graph(const struct replicate *r)
 			return gw_fail(GW_INVALID, "\"%s\" is a feature of the graph: replicas need this name", key);
 	}
 	return GW_OK;
-}
-
-static gw_status report_begin(const struct gw_replicate_plan *plan, uint32_t parts, struct gw_replicate_report *report)
-{
-	*report = (struct gw_replicate_report){.nodes = gw_calloc(parts, sizeof(uint64_t)),
-					       .bytes = gw_calloc(parts, sizeof(uint64_t)),
-					       .share = gw_calloc(parts, sizeof(double)),
-					       .remote = gw_calloc(parts, sizeof(double))};
-	gw_replicate_by_text(plan, report->by);
-	return report->nodes && report->bytes && report->share && report->remote ? GW_OK : GW_NO_MEMORY;
-}
-
-void gw_replicate_report_free(struct gw_replicate_report *report)
-{
-	gw_free(report->nodes);
-	gw_free(report->bytes);
-	gw_free(report->share);
-	gw_free(report->remote);
-	*report = (struct gw_replicate_report){0};
 }
 
 static void replicate_free(struct replicate *r)
@@ -314,7 +295,7 @@ gw_status gw_replicate(const struct gw_replicate_plan *plan, const char *config,
 	if (status != GW_OK)
 		return status;
 	struct replicate r = {.plan = plan, .meta = meta, .report = report};
-	status = report_begin(plan, meta->num_parts, report);
+	status = gw_replicate_report_begin(plan, meta->num_parts, report);
 	r.cost = gw_calloc(meta->num_ntypes, sizeof(*r.cost));
 	if (status == GW_OK)
 		status = r.cost ? check_graph(&r) : GW_NO_MEMORY;
@@ -332,29 +313,4 @@ gw_status gw_replicate(const struct gw_replicate_plan *plan, const char *config,
 	gw_meta_destroy(meta);
 	report->seconds = (double)(gw_now_ns() - begun_ns) / GW_NS_PER_SECOND;
 	return status;
-}
-
-gw_status gw_replicate_report_print(const struct gw_replicate_report *report, uint32_t parts, bool json)
-{
-	char text[3][GW_UNIT_TEXT_MAX];
-	if (!json && report->index_bytes == 0) {
-		printf("the graph has no replicas\n");
-		return GW_OK;
-	}
-	if (json)
-		printf("{\"by\": \"%s\", \"seconds\": %.3f, \"index_bytes\": %" PRIu64 ", \"parts\": [", report->by,
-		       report->seconds, report->index_bytes);
-	for (uint32_t p = 0; p < parts; p++) {
-		if (json)
-			printf("%s{\"nodes\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"saved\": %.4f}", p ? ", " : "",
-			       report->nodes[p], report->bytes[p], report->share[p]);
-		else
-			printf("part %u: %s nodes, %s of rows, %s of index: %.1f %% of the remote rows by %s\n", p,
-			       gw_text_count(text[0], (double)report->nodes[p]),
-			       gw_text_bytes(text[1], (double)report->bytes[p]),
-			       gw_text_bytes(text[2], (double)report->index_bytes), 100 * report->share[p], report->by);
-	}
-	if (json)
-		printf("]}\n");
-	return GW_OK;
 }

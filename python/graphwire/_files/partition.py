@@ -36,6 +36,7 @@ from graphwire._files.database_build import Build
 from graphwire._files.graph_arrays import Arrays
 from graphwire._files.graphs import arrays_of
 from graphwire._files.pyg_data import unplaced
+from graphwire._files.replicas import Fanouts, amount, sampling_words
 from graphwire._files.running import run
 from graphwire._files.tables import Tables
 
@@ -281,7 +282,9 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
                     objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = False,
                     seed: int = 0, weight: str | Sequence[str] = (), time: str | Sequence[str] = (),
                     assignment: Any = None, memory: int | str | None = None, store: Mapping[str, Any] | None = None,
-                    progress: bool | None = None, whole: str | os.PathLike | None = None, resume: bool = False) -> Path:
+                    replicate: int | str | None = None, replicate_by: str = "vip", fanouts: Fanouts | None = None,
+                    batch_size: int = 1000, progress: bool | None = None, whole: str | os.PathLike | None = None,
+                    resume: bool = False) -> Path:
     """Divides a graph into parts, writes them to a folder, and returns the path of their JSON, out/name.json.
 
     graph: a graph of DGL, PyTorch Geometric (Data, HeteroData), NetworkX, SciPy or graphwire.datasets; the result of
@@ -328,6 +331,9 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         nearest, ties to even; "int8_row" has 8 bits for each number, and a scale and an offset for each row. "NAME"
         means every type that has it, "TYPE:NAME" a node type, "SRC:REL:DST:NAME" an edge type. Labels, times and
         weights stay as they are.
+    replicate: copy rows of other parts that a part's trainers will want most into the part: a share of the rows of each
+        node type, such as "5%", or the bytes of a part's replicas, such as "20Gi". replicate_by, fanouts, batch_size:
+        which rows, as of graphwire.replicate, which has more arguments. fanouts are needed.
     progress: a bar of tqdm, if it is installed. None: on a terminal and in a notebook; True: always; False: never.
     whole: for the result of from_database: a folder that keeps the graph in one part. The next call with this folder
         takes over what depends on no changed table, and the result has the same bytes as without. It excludes weight,
@@ -356,6 +362,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         ("reverse", reverse), ("undirected", undirected), ("transpose", transpose), ("balance_train", balance_train),
         ("balance_edges", balance_edges))}
     named, narrow = [*_named("weight", weight), *_named("time", time, "a feature")], _stored(store)
+    near = [] if replicate is None else [
+        "--replicate", amount("replicate", replicate), *sampling_words(replicate_by, fanouts, batch_size)]
     limit = [] if memory is None else ["--memory", _size(memory)]
     shown = _progress.wanted(progress)
     resume = checks.flag("resume", resume)
@@ -426,7 +434,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
             flags.append("--replace")
         names[str(made)] = str(out)
         run(["partition", source / f"{name}.json", "--num-parts", num_parts,
-             *([] if assigned else ["--method", method]), "--objtype", objtype, "--seed", seed, *flags, "--out", made],
+             *([] if assigned else ["--method", method]), "--objtype", objtype, "--seed", seed, *flags, *near, "--out",
+             made],
             names, shown)
         if beside:
             _move_into(out, made)
