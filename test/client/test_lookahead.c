@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -269,6 +270,7 @@ static struct moved moved_when(struct gw_client *client, const struct moved *bef
 		moved.read -= before->read;
 		moved.ahead -= before->ahead;
 		moved.cached -= before->cached;
+		nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
 	} while (moved.read + moved.ahead + moved.cached < all && gw_now_ns() < until);
 	return moved;
 }
