@@ -22,7 +22,7 @@
 
 struct client_values {
 	const char *version, *id, *graph, *rank;
-	uint64_t copied_bytes, replica_rows, replica_bytes, held_hops, open;
+	uint64_t copied_bytes, replica_rows, replica_bytes, ahead_bytes, cached_bytes, held_hops, open;
 	struct gw_latency batch_waits;
 };
 
@@ -46,6 +46,10 @@ static const struct gw_figure client_figures[] = {
 	 AT(replica_bytes), NULL, 0, 0, "graphwire_client_replica_bytes", NULL},
 	{"held_hops", "hops that drew from lists of other parts in memory of the trainer's host", GW_FIGURE_COUNT,
 	 GW_FIGURE_COUNTER, AT(held_hops), NULL, 0, 0, "graphwire_client_held_hops", NULL},
+	{"ahead_bytes", "bytes of rows that loaders copied from earlier batches instead of fetching them",
+	 GW_FIGURE_BYTES, GW_FIGURE_COUNTER, AT(ahead_bytes), NULL, 0, 0, "graphwire_client_ahead_bytes", NULL},
+	{"cached_bytes", "bytes of rows that loaders copied from the rows that they keep for an epoch", GW_FIGURE_BYTES,
+	 GW_FIGURE_COUNTER, AT(cached_bytes), NULL, 0, 0, "graphwire_client_cached_bytes", NULL},
 	{0},
 };
 #undef AT
@@ -133,6 +137,8 @@ static void expose_clients(struct gw_exposition *out)
 		values[count].replica_rows = stats[count].replica_rows;
 		values[count].replica_bytes = stats[count].replica_bytes;
 		values[count].held_hops = stats[count].held_hops;
+		values[count].ahead_bytes = stats[count].ahead_bytes;
+		values[count].cached_bytes = stats[count].cached_bytes;
 		snprintf(labels[count], sizeof(labels[count]), "client=\"%" PRIu64 "\"", process.numbers[i]);
 		at[count] = labels[count];
 		count++;

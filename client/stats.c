@@ -54,9 +54,11 @@ void gw_client_sum(const struct gw_client *client, struct gw_client_stats *out, 
 	for (uint32_t i = 0; i < GW_LATENCY_BUCKETS; i++)
 		out->batches += batch_waits->buckets[i];
 	out->batch_wait_s = (double)batch_waits->ns / 1e9;
+	out->cache_count_s = (double)stats_load(&client->count_ns) / 1e9;
 	for (uint32_t e = 0; e <= client->engine_count; e++) {
 		out->copied_bytes += stats_load(&client->engines[e].copied_bytes);
 		out->ahead_bytes += stats_load(&client->engines[e].ahead_bytes);
+		out->cached_bytes += stats_load(&client->engines[e].kept_bytes);
 		out->replica_rows += stats_load(&client->engines[e].near_rows);
 		out->replica_bytes += stats_load(&client->engines[e].near_bytes);
 		out->held_hops += stats_load(&client->engines[e].held_hops);

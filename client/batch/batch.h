@@ -56,6 +56,7 @@ struct gw_batch {
 	uint64_t number; /* the loader's number of this batch */
 	/* The loader's windows: [fetch_count], NULL where a fetch has none. NULL: no look-ahead. */
 	struct gw_row_window *const *windows;
+	bool counts;             /* fetches no rows: finds out which are elsewhere, for fetches with a window */
 	struct gw_vec positions; /* uint64_t: used by the loader while it fills the seeds */
 	/* Sampling state. */
 	struct gw_blocks *blocks;

@@ -122,19 +122,26 @@ static gw_status start_fetch(struct gw_batch *batch, uint32_t number)
 	struct gw_landing to = {0};
 	gw_status status = gw_tensor_conversion(fetch->tensor, fetch->convert, &to.conversion);
 	const bool converts = to.conversion.to_bytes > 0;
+	struct gw_row_window *window = batch->windows ? batch->windows[number] : NULL;
+	batch->view_row_counts[number] = n;
+	work->op.counts = batch->counts;
+	if (batch->counts) {
+		to = (struct gw_landing){0};
+		n = window ? n : 0;
+	}
 	work->row_bytes = converts ? to.conversion.to_bytes : rows->row_bytes;
-	if (status == GW_OK)
+	if (status == GW_OK && !batch->counts)
 		status = gw_landed_reserve(&work->rows, batch->engine,
 					   converts ? gw_conversion_room(&to.conversion, n) : n * rows->row_bytes);
 	if (status != GW_OK)
 		return status;
-	to.buffer = gw_landed_buffer(&work->rows);
-	to.out = gw_landed_data(&work->rows);
-	to.rows = to.out + (converts ? gw_conversion_start(&to.conversion, n) : 0);
-	batch->view_rows[number] = to.out;
-	batch->view_row_counts[number] = n;
-	struct gw_row_window *window = batch->windows ? batch->windows[number] : NULL;
-	if (n == 0 && window)
+	if (!batch->counts) {
+		to.buffer = gw_landed_buffer(&work->rows);
+		to.out = gw_landed_data(&work->rows);
+		to.rows = to.out + (converts ? gw_conversion_start(&to.conversion, n) : 0);
+		batch->view_rows[number] = to.out;
+	}
+	if (n == 0 && window && !batch->counts)
 		gw_row_window_pass(window, batch->number);
 	if (n == 0)
 		return GW_OK;

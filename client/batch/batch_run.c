@@ -320,6 +320,7 @@ static gw_status sample_submit(struct gw_client *client, const struct sample_cal
 	batch->view.step = 0;
 	batch->fill_seeds = NULL;
 	batch->windows = NULL;
+	batch->counts = false;
 	batch->owner = out;
 	batch->ticket.finish = finish_batch;
 	batch->held_out = gw_held_out_share(call->spec->held_out);

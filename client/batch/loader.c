@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "client/batch/ahead.h"
 #include "client/batch/seed_lists.h"
 #include "client/engine/engine.h"
 #include "core/memory/alloc.h"
@@ -33,14 +34,13 @@ struct gw_loader {
 	uint32_t batch_size, world, rank, depth;
 	enum gw_last_batch last;
 	bool shuffle;
-	uint64_t first;                 /* number of the first batch: epoch * steps + step */
-	uint64_t next;                  /* number of the batch that gw_loader_next returns next */
-	uint64_t waited_ns;             /* for that batch, in calls that returned GW_AGAIN */
-	uint64_t ended_epoch;           /* GW_END was returned for all epochs below this one */
-	struct gw_batch **slots;        /* [depth]: submitted batches */
-	gw_status *slot_status;         /* [depth]: why a slot is empty */
-	uint32_t lookahead;             /* batches that a fetched row serves; 1: its own */
-	struct gw_row_window **windows; /* [fetch_count], NULL for rows that change; NULL: no look-ahead */
+	uint64_t first;          /* number of the first batch: epoch * steps + step */
+	uint64_t next;           /* number of the batch that gw_loader_next returns next */
+	uint64_t waited_ns;      /* for that batch, in calls that returned GW_AGAIN */
+	uint64_t ended_epoch;    /* GW_END was returned for all epochs below this one */
+	struct gw_batch **slots; /* [depth]: submitted batches */
+	gw_status *slot_status;  /* [depth]: why a slot is empty */
+	struct gw_ahead *ahead;  /* NULL: none */
 	char (*slot_text)[GW_ERROR_TEXT_MAX];
 };
 
@@ -109,32 +109,45 @@ static void finish_nothing(struct gw_ticket *ticket, gw_status status)
 	(void)status;
 }
 
+static gw_status make_batch(void *owner, uint64_t number, struct gw_batch **out)
+{
+	struct gw_loader *loader = owner;
+	struct gw_batch *batch;
+	struct gw_engine *engine = &loader->client->engines[number % loader->client->engine_count];
+	gw_status status = gw_batch_acquire(engine, &batch);
+	if (status != GW_OK)
+		return status;
+	status = gw_batch_set_spec(batch, &loader->spec, types_of(loader));
+	if (status != GW_OK) {
+		gw_batch_release(batch);
+		return status;
+	}
+	batch->fill_seeds = fill_seeds;
+	batch->owner = loader;
+	batch->number = number;
+	batch->windows = gw_ahead_windows(loader->ahead);
+	batch->counts = false;
+	batch->ticket.finish = finish_nothing;
+	*out = batch;
+	return GW_OK;
+}
+
 static void fill_slot(struct gw_loader *loader, uint64_t number)
 {
 	uint32_t slot = (uint32_t)(number % loader->depth);
 	struct gw_batch *batch;
-	struct gw_engine *engine = &loader->client->engines[number % loader->client->engine_count];
-	gw_status status = gw_batch_acquire(engine, &batch);
-	if (status == GW_OK) {
-		status = gw_batch_set_spec(batch, &loader->spec, types_of(loader));
-		if (status != GW_OK)
-			gw_batch_release(batch);
-	}
+	gw_ahead_submits(loader->ahead, number);
+	gw_status status = make_batch(loader, number, &batch);
 	loader->slots[slot] = NULL;
 	loader->slot_status[slot] = status;
 	if (status != GW_OK) {
 		memcpy(loader->slot_text[slot], gw_last_error(), GW_ERROR_TEXT_MAX);
 		return;
 	}
-	batch->fill_seeds = fill_seeds;
-	batch->owner = loader;
-	batch->number = number;
-	batch->windows = loader->windows;
-	batch->ticket.finish = finish_nothing;
 	loader->slots[slot] = batch;
 	if (gw_trace_is_on())
 		gw_batch_trace_begin(&batch->trace, &batch->ticket.job, number / loader->steps, number % loader->steps);
-	gw_engine_submit(engine, gw_batch_job(batch), false);
+	gw_engine_submit(batch->engine, gw_batch_job(batch), false);
 }
 
 /* The lists of the options; or one list with the options' ids; or every node or edge of the spec's type. */
@@ -342,7 +355,6 @@ static gw_status loader_take_options(struct gw_loader *loader, const struct gw_l
 	loader->world = options->world ? options->world : 1;
 	loader->rank = options->rank;
 	loader->depth = options->depth ? options->depth : DEPTH_DEFAULT;
-	loader->lookahead = options->lookahead ? options->lookahead : 1;
 	loader->last = options->last;
 	loader->shuffle = options->shuffle;
 	loader->seed = options->seed;
@@ -371,33 +383,18 @@ static gw_status loader_take_options(struct gw_loader *loader, const struct gw_l
 	return take_start(loader, &options->start, most);
 }
 
-/* Rows that change are fetched for each batch. */
-static gw_status open_windows(struct gw_loader *loader)
+static gw_status open_ahead(struct gw_loader *loader, const struct gw_loader_options *options)
 {
-	const uint32_t count = loader->spec.fetch_count;
-	const struct gw_fetch *fetches = loader->spec.fetches;
-	gw_status status = GW_OK;
-	if (loader->lookahead == 1 || count == 0)
-		return GW_OK;
-	loader->windows = gw_calloc(count, sizeof(struct gw_row_window *));
-	if (!loader->windows)
-		return GW_NO_MEMORY;
-	for (uint32_t i = 0; i < count && status == GW_OK; i++) {
-		const struct gw_rows *rows = &((const struct gw_client_tensor *)fetches[i].tensor)->rows;
-		if (!rows->epochs && !rows->striped)
-			status = gw_row_window_create(loader->lookahead, rows->row_bytes, loader->first,
-						      &loader->windows[i]);
-	}
-	return status;
-}
-
-/* The next batch was returned, or has failed for good: no other batch waits for its turn. */
-static void pass_turns(const struct gw_loader *loader)
-{
-	for (uint32_t i = 0; loader->windows && i < loader->spec.fetch_count; i++) {
-		if (loader->windows[i])
-			gw_row_window_pass(loader->windows[i], loader->next);
-	}
+	const struct gw_ahead_options ahead = {.client = loader->client,
+					       .spec = &loader->spec,
+					       .lookahead = options->lookahead ? options->lookahead : 1,
+					       .cache_bytes = options->cache_bytes,
+					       .cache_batches = options->cache_batches,
+					       .steps = loader->steps,
+					       .first = loader->first,
+					       .make = make_batch,
+					       .loader = loader};
+	return gw_ahead_open(&ahead, &loader->ahead);
 }
 
 gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_options *options, struct gw_loader **out)
@@ -422,7 +419,7 @@ gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_option
 			status = GW_NO_MEMORY;
 	}
 	if (status == GW_OK)
-		status = open_windows(loader);
+		status = open_ahead(loader, options);
 	if (status != GW_OK) {
 		gw_loader_close(loader);
 		return status;
@@ -508,14 +505,14 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 		} else {
 			if (batch)
 				gw_batch_release(batch);
-			pass_turns(loader);
+			gw_ahead_pass(loader->ahead, loader->next);
 			fill_slot(loader, loader->next++ + loader->depth);
 		}
 		return gw_fail_text(status, text);
 	}
 	gw_latency_count(&loader->client->batch_waits, loader->waited_ns);
 	loader->waited_ns = 0;
-	pass_turns(loader);
+	gw_ahead_pass(loader->ahead, loader->next);
 	fill_slot(loader, loader->next++ + loader->depth);
 	return GW_OK;
 }
@@ -540,6 +537,7 @@ void gw_loader_close(struct gw_loader *loader)
 	if (!loader || gw_client_is_inherited(loader->client))
 		return;
 	gw_error_keep(&kept);
+	gw_ahead_stop(loader->ahead);
 	for (uint32_t i = 0; loader->slots && i < loader->depth; i++) {
 		if (loader->slots[i])
 			gw_job_cancel(&loader->slots[i]->ticket.job);
@@ -551,9 +549,7 @@ void gw_loader_close(struct gw_loader *loader)
 		gw_batch_discard(loader->slots[i]);
 	}
 	atomic_fetch_sub(&loader->client->loaders, 1);
-	for (uint32_t i = 0; loader->windows && i < loader->spec.fetch_count; i++)
-		gw_row_window_destroy(loader->windows[i]);
-	gw_free(loader->windows);
+	gw_ahead_close(loader->ahead);
 	gw_held_out_close(loader->spec.held_out);
 	gw_vec_free(&loader->fanouts);
 	gw_vec_free(&loader->fetches);

@@ -535,6 +535,8 @@ static gw_status gather_step(struct gw_gather_op *op)
 	if (op->divides)
 		return op->near_at < op->near_count ? gather_copy_near(op) : gather_copy_here(op, &local);
 	const bool all_here = found && found == local.parts;
+	if (op->counts)
+		return all_here ? GW_OK : gw_gather_divide_all(op, found ? &local : NULL);
 	if (op->share.window && op->at == 0 && all_here)
 		gw_row_window_pass(op->share.window, op->share.number);
 	if (all_here)

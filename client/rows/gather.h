@@ -52,6 +52,7 @@ struct gw_gather_op {
 	void *owner;
 	/* The batch's part of a window: the caller sets its window, or NULL, and its number. The rows do not change. */
 	struct gw_window_share share;
+	bool counts; /* only finds the rows elsewhere: those of divided.elsewhere, when it is done */
 	/* Private: */
 	struct gw_row_lists lists;
 	struct gw_vec spans, sorting, here, elsewhere, near_list;

@@ -51,7 +51,7 @@ gw_status gw_gather_divide_all(struct gw_gather_op *op, const struct gw_local_ro
 		memset(op->origins, 0, none.parts * sizeof(*op->origins));
 	}
 	op->unique = op->unique || gw_row_window_has_entries(share->window);
-	gw_status status = gw_gather_prepare(op);
+	gw_status status = op->counts ? GW_OK : gw_gather_prepare(op);
 	if (status == GW_OK)
 		status = gw_gather_divide(op, local);
 	if (status != GW_OK)
@@ -61,6 +61,8 @@ gw_status gw_gather_divide_all(struct gw_gather_op *op, const struct gw_local_ro
 		return gw_fail_id("id", op->ids[end], end, local->starts[local->parts]);
 	if (op->near.sets)
 		gw_gather_divide_near(op, 0);
+	if (op->counts)
+		return GW_OK;
 	share->parked.engine = op->engine;
 	share->parked.run = gather_continue;
 	op->stage = GW_GATHER_DIVIDED;
@@ -83,7 +85,7 @@ gw_status gw_gather_plan(struct gw_gather_op *op)
 }
 
 /* GW_AGAIN: the next slice continues, or the op is parked. */
-static gw_status keep_rows(struct gw_gather_op *op)
+static gw_status keep_in_window(struct gw_gather_op *op)
 {
 	const uint64_t end = op->ahead_at + gw_gather_slice_rows(op, op->fetched - op->ahead_at);
 	if (op->fetched)
@@ -96,7 +98,7 @@ static gw_status keep_rows(struct gw_gather_op *op)
 	return GW_OK;
 }
 
-static gw_status copy_rows(struct gw_gather_op *op)
+static gw_status copy_from_window(struct gw_gather_op *op)
 {
 	const uint64_t count = gw_row_window_copies(&op->share);
 	const uint64_t end = op->ahead_at + gw_gather_slice_rows(op, count - op->ahead_at);
@@ -121,8 +123,8 @@ static gw_status copy_rows(struct gw_gather_op *op)
 
 static gw_status follow_step(struct gw_gather_op *op)
 {
-	gw_status status = op->stage == GW_GATHER_PLANNED ? keep_rows(op) : GW_OK;
-	return status == GW_OK ? copy_rows(op) : status;
+	gw_status status = op->stage == GW_GATHER_PLANNED ? keep_in_window(op) : GW_OK;
+	return status == GW_OK ? copy_from_window(op) : status;
 }
 
 void gw_gather_follow(struct gw_job_slice *slice)

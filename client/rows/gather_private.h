@@ -19,7 +19,7 @@ gw_status gw_gather_post_piece(struct gw_gather_op *op, const struct gw_row_piec
 /* The same for a list, in as many pieces as are best. */
 gw_status gw_gather_post_pieces(struct gw_gather_op *op, uint64_t first, uint64_t end);
 
-/* Of the rows elsewhere from `before` on, lists those that are near. */
+/* Lists the near rows among those elsewhere, from `before` on. */
 void gw_gather_divide_near(struct gw_gather_op *op, uint64_t before);
 
 /* Only the thread that runs the engine writes the counts. */

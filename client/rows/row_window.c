@@ -33,7 +33,7 @@ struct gw_window_entry {
 	struct gw_queue waiting; /* shares */
 };
 
-struct copy {
+struct window_copy {
 	uint32_t to;     /* position */
 	uint32_t source; /* serial % W of the entry, or SOURCE_KEPT */
 	uint32_t row;    /* of the entry; slot of the kept rows */
@@ -120,7 +120,7 @@ void gw_window_share_free(struct gw_window_share *share)
 
 /* --- Turns. The caller holds the lock. --- */
 
-static struct gw_window_share *share_of(struct gw_queued *queued)
+static struct gw_window_share *waiting_share(struct gw_queued *queued)
 {
 	return (struct gw_window_share *)((char *)queued - offsetof(struct gw_window_share, queued));
 }
@@ -153,8 +153,8 @@ static void wake_turns(struct gw_row_window *window)
 	struct gw_queued *next;
 	for (struct gw_queued *queued = window->waiting.first; queued; queued = next) {
 		next = queued->next;
-		if (may_plan(window, share_of(queued)->number))
-			wake(&window->waiting, share_of(queued));
+		if (may_plan(window, waiting_share(queued)->number))
+			wake(&window->waiting, waiting_share(queued));
 	}
 	pthread_cond_broadcast(&window->moved);
 }
@@ -207,7 +207,7 @@ static void entry_settle(struct gw_window_entry *entry, enum entry_state state)
 {
 	entry->state = state;
 	while (entry->waiting.first)
-		wake(&entry->waiting, share_of(entry->waiting.first));
+		wake(&entry->waiting, waiting_share(entry->waiting.first));
 }
 
 /* Without a new entry if W = 1, or if memory runs out: *out is then NULL. */
@@ -264,7 +264,7 @@ static uint64_t plan_rows(struct gw_window_share *share, const int64_t *ids, uin
 	struct gw_row_window *window = share->window;
 	const uint32_t batches = window->batches, serial = (uint32_t)window->serial;
 	const uint32_t place = (uint32_t)(window->serial % batches);
-	struct copy *copies = share->copies.data;
+	struct window_copy *copies = share->copies.data;
 	uint64_t fetched = 0, copied = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		const uint32_t position = positions[i];
@@ -273,7 +273,7 @@ static uint64_t plan_rows(struct gw_window_share *share, const int64_t *ids, uin
 			gw_hash_map_prefetch(&window->map, (uint64_t)ids[positions[i + AHEAD]]);
 		uint64_t kept;
 		if (share->kept && gw_replica_find(share->kept->ids, id, &kept)) {
-			copies[copied++] = (struct copy){position, SOURCE_KEPT, share->kept->slots[kept]};
+			copies[copied++] = (struct window_copy){position, SOURCE_KEPT, share->kept->slots[kept]};
 			continue;
 		}
 		if (!share->own) {
@@ -285,7 +285,7 @@ static uint64_t plan_rows(struct gw_window_share *share, const int64_t *ids, uin
 		const uint32_t age = serial - slot->mark;
 		if (!is_new && age < batches) {
 			const uint32_t source = (place + batches - age) % batches;
-			copies[copied++] = (struct copy){position, source, slot->number};
+			copies[copied++] = (struct window_copy){position, source, slot->number};
 			used[source] = true;
 			continue;
 		}
@@ -313,7 +313,7 @@ static void take_sources(struct gw_window_share *share, const bool *used)
 static gw_status plan_begin(struct gw_window_share *share, uint64_t n)
 {
 	struct gw_row_window *window = share->window;
-	gw_status status = gw_vec_reserve(&share->copies, n * sizeof(struct copy));
+	gw_status status = gw_vec_reserve(&share->copies, n * sizeof(struct window_copy));
 	if (status == GW_OK)
 		status = gw_vec_reserve(&share->sources, window->batches * sizeof(struct gw_window_entry *));
 	if (status == GW_OK && window->batches > 1)
@@ -398,7 +398,7 @@ bool gw_row_window_settled(struct gw_window_share *share)
 	return !open;
 }
 
-static const uint8_t *row_of(const struct gw_window_share *share, const struct copy *copy)
+static const uint8_t *copy_source(const struct gw_window_share *share, const struct window_copy *copy)
 {
 	if (copy->source == SOURCE_KEPT)
 		return share->kept->rows + copy->row * share->window->row_bytes;
@@ -410,13 +410,13 @@ static const uint8_t *row_of(const struct gw_window_share *share, const struct c
 void gw_row_window_copy(struct gw_window_share *share, uint64_t first, uint64_t end, uint8_t *out, uint32_t *positions,
 			struct gw_window_copied *copied)
 {
-	const struct copy *copies = share->copies.data;
+	const struct window_copy *copies = share->copies.data;
 	const uint64_t bytes = share->window->row_bytes;
 	*copied = (struct gw_window_copied){0};
 	for (uint64_t i = first; i < end; i++) {
-		const uint8_t *row = row_of(share, &copies[i]);
+		const uint8_t *row = copy_source(share, &copies[i]);
 		if (i + COPY_AHEAD < end)
-			__builtin_prefetch(row_of(share, &copies[i + COPY_AHEAD]));
+			__builtin_prefetch(copy_source(share, &copies[i + COPY_AHEAD]));
 		if (row)
 			memcpy(out + copies[i].to * bytes, row, bytes);
 		else

@@ -11,7 +11,8 @@
  *   F(k) = N(k) - K - (F(j) for all k - W < j < k)
  *
  * is what batch k fetches. A row that was fetched thus serves its batch and the next W - 1 batches. F(k) does not
- * depend on threads or times: batches plan in the order of their numbers, whichever engines run them.
+ * depend on threads or times: batches plan in the order of their numbers, whichever engines run them. With W = 1 there
+ * are no entries, and a row that the batch's list has twice may be fetched twice.
  *
  * An entry has copies of the rows of F(k) in memory of the window. A batch's own memory is the caller's, who may write
  * to it. An entry's memory is used again when batch k + W - 1 has planned and all batches that planned with the entry

@@ -496,6 +496,15 @@ struct gw_loader_options {
 	 * differ. Rows that change are fetched for each batch; rows in memory that this process can address are copied
 	 * from there. */
 	uint32_t lookahead;
+	/* Memory for rows of servers that the loader keeps for an epoch: those that its batches use most, each of which
+	 * is then fetched once. At an epoch's start, a thread samples its batches without rows and counts, which takes
+	 * about the time that sampling takes; the batches of the epoch wait for their rows until then. The log says
+	 * what it took and what the rows save, and gw_client_stats has the sums. 0: none. client/batch/kept_rows.h has
+	 * the rule. */
+	uint64_t cache_bytes;
+	/* How many batches of each epoch are counted: the first ones; 0: all. Fewer cost less time, and find fewer of
+	 * the rows that pay. */
+	uint64_t cache_batches;
 };
 
 /* Starts sampling. The loader returns the batches in order: step 0, 1, ... of an epoch, then GW_END once, then the next

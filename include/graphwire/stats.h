@@ -23,6 +23,10 @@ struct gw_client_stats {
 	/* Bytes of rows that loaders did not fetch again: they copied them from the rows of earlier batches
 	 * (gw_loader_options.lookahead). */
 	uint64_t ahead_bytes;
+	/* The same, copied from the rows that they keep for an epoch (cache_bytes); and seconds that counting the
+	 * epochs took. */
+	uint64_t cached_bytes;
+	double cache_count_s;
 	/* hops that drew from lists of other parts in memory of this host (graphwire serve --lists all), and asked no
 	 * other server */
 	uint64_t held_hops;

@@ -93,9 +93,16 @@ static gw_status find(struct gw_client *client, const struct gw_tensor **feat, c
 	return status == GW_OK ? gw_node_tensor(client, 0, "label", label) : status;
 }
 
+static bool looks_ahead;
+
 static gw_status use_loader(struct gw_client *client, const struct gw_sample_spec *spec)
 {
-	struct gw_loader_options options = {.spec = *spec, .batch_size = 40, .shuffle = true, .depth = 2};
+	struct gw_loader_options options = {.spec = *spec,
+					    .batch_size = 40,
+					    .shuffle = true,
+					    .depth = 2,
+					    .lookahead = looks_ahead ? 2 : 0,
+					    .cache_bytes = looks_ahead ? 500 : 0};
 	struct gw_loader *loader;
 	struct gw_minibatch *batch;
 	struct gw_error_kept why;
@@ -204,6 +211,16 @@ static void use_survives_any_shortage(void **state)
 	struct gw_client_options ways[] = {standalone(1), remote(1, "reads"), remote(2, "requests")};
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
 		use_in_need(&ways[i]);
+}
+
+/* A shortage in the thread that counts epochs fails no batch. */
+static void look_ahead_survives_any_shortage(void **state)
+{
+	(void)state;
+	struct gw_client_options far = remote(2, "requests");
+	looks_ahead = true;
+	use_in_need(&far);
+	looks_ahead = false;
 }
 
 /* Opens, uses and closes a client while all allocations from the n-th on fail: no leak, no hang. */
@@ -538,6 +555,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(opening_survives_any_shortage),
 		cmocka_unit_test(use_survives_any_shortage),
+		cmocka_unit_test(look_ahead_survives_any_shortage),
 		cmocka_unit_test(nothing_leaks_when_memory_stays_short),
 		cmocka_unit_test(many_threads_share_few_engines),
 		cmocka_unit_test(invalid_arguments_are_refused_before_use),

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -18,6 +19,12 @@
 
 #define FETCHES     4
 #define BATCHES_MAX 64
+
+/* Options of a loader. */
+struct means {
+	uint32_t lookahead;
+	uint64_t cache_bytes, cache_batches;
+};
 
 /* The ids that one fetch of one batch has. */
 struct listed {
@@ -110,7 +117,7 @@ static void reference_end(struct reference *reference)
 
 /* The same options for a client of its own, whose handles differ. */
 static struct gw_loader_options options_of(const struct reference *reference, struct gw_client *client,
-					   struct plan *plan, uint32_t lookahead)
+					   struct plan *plan, const struct means *means)
 {
 	struct gw_loader_options options = reference->options;
 	make_plan(client, plan, false, false);
@@ -118,37 +125,127 @@ static struct gw_loader_options options_of(const struct reference *reference, st
 	for (uint32_t f = 0; f < FETCHES; f++)
 		plan->fetches[f].convert = reference->plan.fetches[f].convert;
 	options.spec = plan->spec;
-	options.lookahead = lookahead;
+	options.lookahead = means->lookahead;
+	options.cache_bytes = means->cache_bytes;
+	options.cache_batches = means->cache_batches;
 	return options;
 }
 
-/* What the first `count` batches fetch by the definition, and all their rows; bytes. */
-static uint64_t define(const struct reference *reference, uint32_t lookahead, uint32_t count, uint64_t *all)
+/* What a loader's batches fetch by the definition: bytes. */
+struct defined {
+	uint64_t fetched; /* by the batches */
+	uint64_t kept;    /* rows that are kept, each when its set of kept rows begins to have it */
+	uint64_t all;     /* rows of the batches */
+	uint64_t hits;    /* rows of the batches that are kept */
+};
+
+/* A row of a fetch, and how many batches of an epoch would fetch it. */
+struct used {
+	uint32_t fetch;
+	int64_t id;
+	uint64_t count;
+};
+
+static int by_use(const void *left, const void *right)
 {
-	uint64_t fetched = 0;
-	*all = 0;
+	const struct used *l = left, *r = right;
+	if (l->count != r->count)
+		return l->count < r->count ? 1 : -1;
+	if (l->fetch != r->fetch)
+		return l->fetch < r->fetch ? -1 : 1;
+	return l->id < r->id ? -1 : l->id > r->id;
+}
+
+/* Whether batch k, counted from 1, is served by an earlier one. by: the batch that fetched the row, or 0. */
+static bool is_served(uint32_t by, uint32_t k, uint32_t lookahead)
+{
+	return by && (by == k || by + lookahead > k);
+}
+
+/* Marks the rows that an epoch keeps. */
+static void choose(const struct reference *reference, const struct means *means, uint32_t epoch, uint8_t **kept)
+{
+	const uint32_t first = epoch * (uint32_t)reference->steps;
+	uint64_t batches = reference->steps, left = means->cache_bytes, total = 0, n = 0;
+	if (means->cache_batches && means->cache_batches < batches)
+		batches = means->cache_batches;
+	for (uint32_t f = 0; f < FETCHES; f++)
+		total += reference->rows[f];
+	struct used *used = calloc(total, sizeof(*used));
+	assert_non_null(used);
 	for (uint32_t f = 0; f < FETCHES; f++) {
-		/* fetched_by[id]: the last batch, counted from 1, whose F has the row */
-		uint32_t *fetched_by = calloc(reference->rows[f], sizeof(*fetched_by));
-		assert_non_null(fetched_by);
-		for (uint32_t k = 1; k <= count; k++) {
-			const struct listed *list = &reference->lists[k - 1][f];
+		uint32_t *by = calloc(reference->rows[f], sizeof(*by));
+		assert_non_null(by);
+		for (uint64_t id = 0; id < reference->rows[f]; id++)
+			used[n + id] = (struct used){f, (int64_t)id, 0};
+		for (uint32_t k = 1; k <= batches; k++) {
+			const struct listed *list = &reference->lists[first + k - 1][f];
 			for (uint64_t i = 0; i < list->count; i++) {
-				uint32_t *by = &fetched_by[list->ids[i]];
-				*all += reference->row_bytes[f];
-				if (*by && *by + lookahead > k)
+				if (is_served(by[list->ids[i]], k, means->lookahead))
 					continue;
-				fetched += reference->row_bytes[f];
-				*by = k;
+				by[list->ids[i]] = k;
+				used[n + (uint64_t)list->ids[i]].count++;
 			}
 		}
-		free(fetched_by);
+		n += reference->rows[f];
+		free(by);
+		memset(kept[f], 0, reference->rows[f]);
 	}
-	return fetched;
+	qsort(used, total, sizeof(*used), by_use);
+	for (uint64_t i = 0; i < total && used[i].count > 1; i++) {
+		if (reference->row_bytes[used[i].fetch] > left)
+			continue;
+		left -= reference->row_bytes[used[i].fetch];
+		kept[used[i].fetch][used[i].id] = 1;
+	}
+	free(used);
+}
+
+/* For the first `count` batches. */
+static struct defined define(const struct reference *reference, const struct means *means, uint32_t count)
+{
+	struct defined defined = {0};
+	uint32_t *by[FETCHES]; /* [id]: the last batch, counted from 1, whose F has the row */
+	uint8_t *kept[FETCHES], *before[FETCHES];
+	for (uint32_t f = 0; f < FETCHES; f++) {
+		by[f] = calloc(reference->rows[f], sizeof(**by));
+		kept[f] = calloc(reference->rows[f], 1);
+		before[f] = calloc(reference->rows[f], 1);
+		assert_true(by[f] && kept[f] && before[f]);
+	}
+	for (uint32_t k = 1; k <= count; k++) {
+		const bool begins = (k - 1) % reference->steps == 0;
+		for (uint32_t f = 0; begins && f < FETCHES; f++)
+			memcpy(before[f], kept[f], reference->rows[f]);
+		if (begins && means->cache_bytes)
+			choose(reference, means, (k - 1) / (uint32_t)reference->steps, kept);
+		for (uint32_t f = 0; f < FETCHES; f++) {
+			const struct listed *list = &reference->lists[k - 1][f];
+			const uint64_t bytes = reference->row_bytes[f];
+			for (uint64_t id = 0; begins && id < reference->rows[f]; id++)
+				defined.kept += kept[f][id] && !before[f][id] ? bytes : 0;
+			for (uint64_t i = 0; i < list->count; i++) {
+				const int64_t id = list->ids[i];
+				defined.all += bytes;
+				defined.hits += kept[f][id] ? bytes : 0;
+				/* Without look-ahead, a row that a batch has twice is fetched twice. */
+				if (kept[f][id] || (means->lookahead > 1 && is_served(by[f][id], k, means->lookahead)))
+					continue;
+				defined.fetched += bytes;
+				by[f][id] = k;
+			}
+		}
+	}
+	for (uint32_t f = 0; f < FETCHES; f++) {
+		free(by[f]);
+		free(kept[f]);
+		free(before[f]);
+	}
+	return defined;
 }
 
 struct moved {
-	uint64_t read, ahead, copied;
+	uint64_t read, ahead, cached, copied;
 };
 
 static struct moved moved_of(struct gw_client *client)
@@ -156,7 +253,7 @@ static struct moved moved_of(struct gw_client *client)
 	struct gw_client_stats total;
 	struct gw_link_stats links[64];
 	uint32_t rows = gw_client_get_stats(client, &total, links, 64);
-	struct moved moved = {.ahead = total.ahead_bytes, .copied = total.copied_bytes};
+	struct moved moved = {.ahead = total.ahead_bytes, .cached = total.cached_bytes, .copied = total.copied_bytes};
 	assert_true(rows <= 64);
 	for (uint32_t i = 0; i < rows; i++)
 		moved.read += links[i].read_bytes;
@@ -172,7 +269,9 @@ static struct moved moved_when(struct gw_client *client, const struct moved *bef
 		moved = moved_of(client);
 		moved.read -= before->read;
 		moved.ahead -= before->ahead;
-	} while (moved.read + moved.ahead < all && gw_now_ns() < until);
+		moved.cached -= before->cached;
+		nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+	} while (moved.read + moved.ahead + moved.cached < all && gw_now_ns() < until);
 	return moved;
 }
 
@@ -188,14 +287,15 @@ static struct gw_client *client_of(const struct setup *setup, uint32_t threads)
 
 /* One loader, whose fetched bytes are the definition's. The caller writes over the rows that it got, and holds some
  * batches for long. */
-static void compare(const struct setup *setup, const struct reference *reference, uint32_t threads, uint32_t lookahead)
+static void compare(const struct setup *setup, const struct reference *reference, uint32_t threads,
+		    const struct means *means)
 {
 	struct gw_client *client = client_of(setup, threads);
 	const uint32_t taken = reference->count - reference->options.depth;
 	struct gw_minibatch *held[BATCHES_MAX];
 	uint32_t held_count = 0;
 	struct plan plan;
-	const struct gw_loader_options options = options_of(reference, client, &plan, lookahead);
+	const struct gw_loader_options options = options_of(reference, client, &plan, means);
 	const struct moved before = moved_of(client);
 	struct gw_loader *loader = loader_of(client, &options);
 	for (uint32_t k = 0; k < taken; k++) {
@@ -210,12 +310,12 @@ static void compare(const struct setup *setup, const struct reference *reference
 		else
 			gw_minibatch_release(batch);
 	}
-	uint64_t all;
-	const uint64_t fetched = define(reference, lookahead, reference->count, &all);
-	const struct moved moved = moved_when(client, &before, all);
-	assert_int_equal(moved.read, fetched);
-	assert_int_equal(moved.read + moved.ahead, all);
-	assert_true(lookahead == 1 || fetched < all);
+	const struct defined defined = define(reference, means, reference->count);
+	const struct moved moved = moved_when(client, &before, defined.all + defined.kept);
+	assert_int_equal(moved.read, defined.fetched + defined.kept);
+	assert_int_equal(moved.cached, defined.hits);
+	assert_int_equal(moved.read + moved.ahead + moved.cached, defined.all + defined.kept);
+	assert_true(defined.fetched < defined.all);
 	gw_loader_close(loader);
 	for (uint32_t i = 0; i < held_count; i++)
 		gw_minibatch_release(held[i]);
@@ -234,9 +334,9 @@ static void over_parts(uint32_t parts)
 		reference_begin(&reference, &setup, options, 40);
 		assert_true(reference.steps < 20);
 		for (uint32_t threads = 1; threads <= 4; threads++) {
-			static const uint32_t lookaheads[] = {2, 3, 8};
-			for (uint32_t w = 0; w < 3; w++)
-				compare(&setup, &reference, threads, lookaheads[w]);
+			static const struct means means[] = {{2, 0, 0}, {3, 0, 0}, {8, 0, 0}};
+			for (uint32_t m = 0; m < 3; m++)
+				compare(&setup, &reference, threads, &means[m]);
 		}
 		reference_end(&reference);
 	}
@@ -250,6 +350,26 @@ static void fetches_what_the_definition_says(void **state)
 	over_parts(3);
 }
 
+/* The rows that an epoch keeps, in few bytes and in many, with and without entries of the window. */
+static void keeps_the_rows_that_save_most(void **state)
+{
+	(void)state;
+	for (uint32_t parts = 1; parts <= 3; parts += 2) {
+		struct setup setup;
+		struct reference reference;
+		setup_begin(&setup, 51 + parts, parts, NULL);
+		const struct gw_loader_options options = {.batch_size = 60, .shuffle = true, .seed = 5, .depth = 4};
+		reference_begin(&reference, &setup, options, 40);
+		assert_int_equal(reference.steps, 10);
+		static const struct means means[] = {{1, 700, 0},  {1, 1 << 20, 0}, {2, 3000, 0},
+						     {4, 5000, 0}, {1, 4000, 3},    {2, 1, 0}};
+		for (uint32_t m = 0; m < sizeof(means) / sizeof(means[0]); m++)
+			compare(&setup, &reference, 1 + m % 4, &means[m]);
+		reference_end(&reference);
+		setup_end(&setup);
+	}
+}
+
 /* Rows that are converted: as stored in the window, converted in each batch. */
 static void rows_become_another_type(void **state)
 {
@@ -261,11 +381,12 @@ static void rows_become_another_type(void **state)
 	const struct gw_loader_options options = {.batch_size = 40, .shuffle = true, .seed = 5, .depth = 4};
 	const struct gw_client_options standalone = {.part_config = setup.fixture.folder, .threads = 1};
 	reference_begin(&reference, &setup, options, 30);
+	assert_int_equal(reference.steps, 15);
 	for (uint32_t f = 0; f < FETCHES; f++)
 		reference.plan.fetches[f].convert = types[f];
 	struct gw_client *alone = open_client(&standalone);
 	struct plan plan;
-	const struct gw_loader_options converting = options_of(&reference, alone, &plan, 0);
+	const struct gw_loader_options converting = options_of(&reference, alone, &plan, &(struct means){0});
 	struct gw_loader *loader = loader_of(alone, &converting);
 	for (uint32_t k = 0; k < reference.count; k++) {
 		struct gw_minibatch *batch = next_of(loader);
@@ -274,8 +395,8 @@ static void rows_become_another_type(void **state)
 	}
 	gw_loader_close(loader);
 	gw_client_close(alone);
-	compare(&setup, &reference, 1, 4);
-	compare(&setup, &reference, 3, 4);
+	compare(&setup, &reference, 1, &(struct means){4, 0, 0});
+	compare(&setup, &reference, 3, &(struct means){4, 2000, 0});
 	reference_end(&reference);
 	setup_end(&setup);
 }
@@ -301,9 +422,10 @@ static void mapped_rows_take_no_part(void **state)
 		uint64_t ahead_bytes = 0;
 		/* Until an engine has connected, it knows of no mapped memory: the first loader lets both connect. */
 		for (uint32_t lookahead = 0; lookahead <= 4; lookahead += 4) {
-			const struct gw_loader_options ahead = options_of(&reference, client, &plan, lookahead);
+			const struct means means = {lookahead, lookahead * 1000, 0};
+			const struct gw_loader_options ahead = options_of(&reference, client, &plan, &means);
 			struct gw_loader *loader = loader_of(client, &ahead);
-			ahead_bytes = moved_of(client).ahead;
+			ahead_bytes = moved_of(client).ahead + moved_of(client).cached;
 			for (uint32_t k = 0; k < reference.count; k++) {
 				struct gw_minibatch *batch = next_of(loader);
 				assert_true(gw_minibatch_digest(batch) == reference.digests[k]);
@@ -311,7 +433,7 @@ static void mapped_rows_take_no_part(void **state)
 			}
 			gw_loader_close(loader);
 		}
-		assert_int_equal(moved_of(client).ahead, ahead_bytes);
+		assert_int_equal(moved_of(client).ahead + moved_of(client).cached, ahead_bytes);
 		assert_true(moved_of(client).copied > 0);
 		gw_client_close(client);
 	}
@@ -337,7 +459,8 @@ static void servers_are_lost(void **state)
 						      .reconnect_ms = threads == 3 ? 60000 : 1};
 		struct gw_client *client = open_client(&how);
 		struct plan plan;
-		const struct gw_loader_options ahead = options_of(&reference, client, &plan, 6);
+		const struct gw_loader_options ahead =
+			options_of(&reference, client, &plan, &(struct means){6, 2000, 0});
 		struct gw_loader *loader = loader_of(client, &ahead);
 		uint32_t lost = 0, next_kill = 1;
 		bool down = false;
@@ -386,7 +509,8 @@ static void loaders_end_at_any_moment(void **state)
 	struct gw_client *client = client_of(&setup, 3);
 	for (uint32_t run = 0; run < 60; run++) {
 		struct plan plan;
-		const struct gw_loader_options ahead = options_of(&reference, client, &plan, 2 + run % 7);
+		const struct means how = {1 + run % 7, run % 2 ? 2000 : 0, 0};
+		const struct gw_loader_options ahead = options_of(&reference, client, &plan, &how);
 		struct gw_loader *loader = loader_of(client, &ahead);
 		struct gw_minibatch *kept = NULL;
 		for (uint32_t k = 0; k < run % 5; k++) {
@@ -424,9 +548,13 @@ static void refuses_more_than_the_depth(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fetches_what_the_definition_says), cmocka_unit_test(rows_become_another_type),
-		cmocka_unit_test(mapped_rows_take_no_part),         cmocka_unit_test(servers_are_lost),
-		cmocka_unit_test(loaders_end_at_any_moment),        cmocka_unit_test(refuses_more_than_the_depth),
+		cmocka_unit_test(fetches_what_the_definition_says),
+		cmocka_unit_test(keeps_the_rows_that_save_most),
+		cmocka_unit_test(rows_become_another_type),
+		cmocka_unit_test(mapped_rows_take_no_part),
+		cmocka_unit_test(servers_are_lost),
+		cmocka_unit_test(loaders_end_at_any_moment),
+		cmocka_unit_test(refuses_more_than_the_depth),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -73,6 +74,18 @@ def integer(name: str, value: Any, low: int = 0, high: int = U32) -> int:
     if found > high:
         raise invalid(f"{name} is at most {high}, not {found}")
     return found
+
+
+def size(name: str, value: Any) -> int:
+    """Returns a number of bytes: an integer, or a text such as "4Gi". Raises TypeError and InvalidError."""
+    if not isinstance(value, str):
+        return integer(name, value, 0, U64)
+    found = re.fullmatch(r"([0-9]+)(?:([kKMGT])(i?))?", value)
+    if not found:
+        raise invalid(f'{name} is a number of bytes, or a text such as "4Gi", not {value!r}')
+    digits, unit, binary = found.groups()
+    times = (1024 if binary else 1000) ** " KMGT".index((unit or " ").upper())
+    return integer(name, int(digits) * times, 0, U64)
 
 
 def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, above: bool = False,

@@ -204,7 +204,7 @@ class Loader(OfProcess):
 
     def __init__(self, graph: Graph, spec: Spec, seeds: NodeSeeds | EdgeSeeds, fanouts: Fanouts, *, batch_size: int,
                  shuffle: bool, seed: int, world: int | None, rank: int | None, last: str | None, depth: int,
-                 device: Any):
+                 lookahead: int, cache_bytes: int | str, cache_batches: int, device: Any):
         self._asked = (world, 0 if world == 1 and rank is None else rank)
         self._last = last if last is None else checks.choice("last", last, _LAST)
         self.graph, self.device = graph, device
@@ -215,7 +215,10 @@ class Loader(OfProcess):
             "spec": spec.pointer[0], "batch_size": self.batch_size,
             "shuffle": checks.flag("shuffle", shuffle), "seed": checks.integer("seed", seed, 0, checks.U64),
             "world": self.world, "rank": self.rank, "last": getattr(lib, _LAST[self.last]),
-            "depth": checks.integer("depth", depth, 1, _DEPTH_MAX)})
+            "depth": checks.integer("depth", depth, 1, _DEPTH_MAX),
+            "lookahead": checks.integer("lookahead", lookahead, 1, checks.integer("depth", depth, 1, _DEPTH_MAX)),
+            "cache_bytes": checks.size("cache_bytes", cache_bytes),
+            "cache_batches": checks.integer("cache_batches", cache_batches, 0, checks.U64)})
         if seeds.several or seeds.times.until:
             self._options.lists, self._options.list_count = seeds.lists, len(seeds.types)
         else:
@@ -458,6 +461,11 @@ class NodeLoader(Loader):
     held_out: edges that are not sampled, a graphwire.HeldOut; None: none.
     index_dtype: the type of the blocks' indices, "int64" or "int32".
     depth: the number of batches to sample ahead.
+    lookahead: how many batches a row serves that was fetched from a server: its own and the next lookahead - 1, at most
+        `depth` in all. They copy the row from this process's memory. 1: each batch fetches all of its rows.
+    cache_bytes: memory for rows of servers that are kept for an epoch, a number of bytes or a text such as "4Gi": the
+        rows that save most, by exact counts. For these, each epoch is sampled twice (docs/FEATURES.md).
+    cache_batches: count only so many batches of each epoch, the first ones; 0: all.
     device: the torch device of the batches. For a GPU, a batch is copied through pinned memory while the trainer uses
         the batch before.
 
@@ -485,14 +493,15 @@ class NodeLoader(Loader):
                  disjoint: bool = False, frontier: str = "all", held_out: HeldOut | None = None,
                  index_dtype: str = "int64", batch_size: int = 1000, shuffle: bool = False, seed: int = 0,
                  world: int | None = None, rank: int | None = None, last: str | None = None, depth: int = 4,
-                 device: Any = None):
+                 lookahead: int = 1, cache_bytes: int | str = 0, cache_batches: int = 0, device: Any = None):
         nodes = NodeSeeds(graph, seeds, ntype)
         spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
                     dtype=dtype, replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
                     frontier=frontier, index_dtype=index_dtype, held_out=held_out)
         spec.take_times(graph, nodes, times, window, strict)
         super().__init__(graph, spec, nodes, fanouts, batch_size=batch_size, shuffle=shuffle, seed=seed,
-                         world=world, rank=rank, last=last, depth=depth, device=device)
+                         world=world, rank=rank, last=last, depth=depth, lookahead=lookahead, cache_bytes=cache_bytes,
+                         cache_batches=cache_batches, device=device)
 
 
 @keywords
@@ -554,7 +563,8 @@ class EdgeLoader(Loader):
                  strict: bool = False, end: Time = None, disjoint: bool = False, frontier: str = "all",
                  held_out: HeldOut | None = None, index_dtype: str = "int64", batch_size: int = 1000,
                  shuffle: bool = False, seed: int = 0, world: int | None = None, rank: int | None = None,
-                 last: str | None = None, depth: int = 4, device: Any = None):
+                 last: str | None = None, depth: int = 4, lookahead: int = 1, cache_bytes: int | str = 0,
+                 cache_batches: int = 0, device: Any = None):
         edges = EdgeSeeds(graph, seeds, etype, negatives=negatives, negative_end=negative_end,
                           negative_ids=negative_ids, no_true_edges=no_true_edges, exclude=exclude,
                           reverse_etype=reverse_etype, reverse_ids=reverse_ids, exist_time=exist_time,
@@ -564,4 +574,5 @@ class EdgeLoader(Loader):
                     frontier=frontier, index_dtype=index_dtype, edges=edges, held_out=held_out)
         spec.take_times(graph, edges, times, window, strict)
         super().__init__(graph, spec, edges, fanouts, batch_size=batch_size, shuffle=shuffle, seed=seed,
-                         world=world, rank=rank, last=last, depth=depth, device=device)
+                         world=world, rank=rank, last=last, depth=depth, lookahead=lookahead, cache_bytes=cache_bytes,
+                         cache_batches=cache_batches, device=device)
