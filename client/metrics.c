@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/errors/log.h"
+#include "core/files/disk.h"
 #include "core/memory/alloc.h"
 #include "core/system/fork.h"
 #include "metrics/exporter.h"
@@ -24,6 +25,7 @@ struct client_values {
 	const char *version, *id, *graph, *rank;
 	uint64_t copied_bytes, replica_rows, replica_bytes, ahead_bytes, cached_bytes, held_hops, open;
 	struct gw_latency batch_waits;
+	struct gw_disk_counts disk;
 };
 
 #define AT(field) offsetof(struct client_values, field)
@@ -50,6 +52,16 @@ static const struct gw_figure client_figures[] = {
 	 GW_FIGURE_BYTES, GW_FIGURE_COUNTER, AT(ahead_bytes), NULL, 0, 0, "graphwire_client_ahead_bytes", NULL},
 	{"cached_bytes", "bytes of rows that loaders copied from the rows that they keep for an epoch", GW_FIGURE_BYTES,
 	 GW_FIGURE_COUNTER, AT(cached_bytes), NULL, 0, 0, "graphwire_client_cached_bytes", NULL},
+	{"disk_reads", "reads of files whose rows a standalone client leaves on disk", GW_FIGURE_COUNT,
+	 GW_FIGURE_COUNTER, AT(disk.reads), NULL, 0, 0, "graphwire_client_disk_reads", NULL},
+	{"disk_read_bytes", "bytes that these reads got", GW_FIGURE_BYTES, GW_FIGURE_COUNTER, AT(disk.bytes), NULL, 0,
+	 0, "graphwire_client_disk_read_bytes", NULL},
+	{"disk_hits", "blocks of these files that were in the cache when rows needed them", GW_FIGURE_COUNT,
+	 GW_FIGURE_COUNTER, AT(disk.hits), NULL, 0, 0, "graphwire_client_disk_hits", NULL},
+	{"disk_misses", "blocks that were not, and were read", GW_FIGURE_COUNT, GW_FIGURE_COUNTER, AT(disk.misses),
+	 NULL, 0, 0, "graphwire_client_disk_misses", NULL},
+	{"disk_errors", "blocks that could not be read", GW_FIGURE_COUNT, GW_FIGURE_COUNTER, AT(disk.errors), NULL, 0,
+	 0, "graphwire_client_disk_errors", NULL},
 	{0},
 };
 #undef AT
@@ -139,6 +151,8 @@ static void expose_clients(struct gw_exposition *out)
 		values[count].held_hops = stats[count].held_hops;
 		values[count].ahead_bytes = stats[count].ahead_bytes;
 		values[count].cached_bytes = stats[count].cached_bytes;
+		if (client->disk)
+			gw_disk_counts(client->disk, &values[count].disk);
 		snprintf(labels[count], sizeof(labels[count]), "client=\"%" PRIu64 "\"", process.numbers[i]);
 		at[count] = labels[count];
 		count++;

@@ -16,6 +16,8 @@ struct figure_values {
 	double uptime_s, load_s;
 	struct gw_service_counters service;
 	struct gw_tensor_totals rows;
+	struct gw_disk_counts disk;
+	uint64_t disk_cache;
 	/* the texts that no other object holds */
 	char metrics_text[GW_ADDRESS_MAX], graph_id_text[17], address_text[GW_ADDRESS_MAX],
 		transports_text[GW_SERVER_TRANSPORTS_MAX];
@@ -103,6 +105,20 @@ const struct gw_figure gw_figures[] = {
 	 GW_FIGURE_COUNT, GW_FIGURE_COUNTER, AT(rows.read), NULL, 0, 0, "graphwire_tensor_rows_read", NULL},
 	{"rows_torn", "rows of tensors that clients requested because each read was torn", GW_FIGURE_COUNT,
 	 GW_FIGURE_COUNTER, AT(rows.torn), NULL, 0, 0, "graphwire_tensor_rows_torn", NULL},
+	{"disk_cache_bytes", "memory for blocks of rows on disk; 0: no rows are", GW_FIGURE_BYTES, GW_FIGURE_GAUGE,
+	 AT(disk_cache), NULL, 0, 0, "graphwire_disk_cache_bytes", NULL},
+	{"disk_rows", "rows on disk that clients requested", GW_FIGURE_COUNT, GW_FIGURE_COUNTER, AT(disk.rows), NULL, 0,
+	 0, "graphwire_disk_rows", NULL},
+	{"disk_reads", "reads of the files of these rows", GW_FIGURE_COUNT, GW_FIGURE_COUNTER, AT(disk.reads), NULL, 0,
+	 0, "graphwire_disk_reads", NULL},
+	{"disk_read_bytes", "bytes that these reads got", GW_FIGURE_BYTES, GW_FIGURE_COUNTER, AT(disk.bytes), NULL, 0,
+	 0, "graphwire_disk_read_bytes", NULL},
+	{"disk_hits", "blocks of these files that were in the cache when rows needed them", GW_FIGURE_COUNT,
+	 GW_FIGURE_COUNTER, AT(disk.hits), NULL, 0, 0, "graphwire_disk_hits", NULL},
+	{"disk_misses", "blocks that were not, and were read", GW_FIGURE_COUNT, GW_FIGURE_COUNTER, AT(disk.misses),
+	 NULL, 0, 0, "graphwire_disk_misses", NULL},
+	{"disk_errors", "blocks that could not be read", GW_FIGURE_COUNT, GW_FIGURE_COUNTER, AT(disk.errors), NULL, 0,
+	 0, "graphwire_disk_errors", NULL},
 	{"metrics", "where the server answers scrapers; empty: nowhere", GW_FIGURE_NUMBER, GW_FIGURE_TEXT, AT(metrics),
 	 NULL, 0, 0, NULL, NULL},
 	{"ready", "1 if the part is served, 0 while it loads and while the server ends", GW_FIGURE_NUMBER,
@@ -141,6 +157,10 @@ static void read_served(const struct gw_server *server, struct figure_values *ou
 	gw_server_transports(server, out->transports_text);
 	gw_service_counters(server->service, &out->service);
 	gw_tensor_table_totals(server->tensors, &out->rows);
+	if (server->disk) {
+		gw_disk_counts(server->disk, &out->disk);
+		out->disk_cache = gw_disk_cache_bytes(server->disk);
+	}
 }
 
 /* The texts are valid as long as `out` and the server. */

@@ -99,18 +99,10 @@ static gw_status take_mutable(void *input, char *text)
 	return GW_OK;
 }
 
-/* Cuts the text at its commas. */
 static gw_status take_on_disk(void *input, char *text)
 {
 	struct gw_server_options *server = &((struct server_arguments *)input)->server;
-	for (char *rest = text, *word; (word = strsep(&rest, ","));) {
-		if (!*word)
-			return gw_fail(GW_INVALID, "an empty name: give features, separated by commas");
-		if (server->on_disk_count == GW_SERVER_ON_DISK_MAX)
-			return gw_fail(GW_LIMIT, "more than %d features", GW_SERVER_ON_DISK_MAX);
-		server->on_disk_features[server->on_disk_count++] = word;
-	}
-	return GW_OK;
+	return gw_split_list(text, GW_SERVER_ON_DISK_MAX, server->on_disk_features, &server->on_disk_count);
 }
 
 static gw_status take_runtime_dir(void *input, char *text)
@@ -190,7 +182,7 @@ static const struct gw_option table[] = {
 	 0, GW_OPTION_CHOICE(A, server.lists, list_choices)},
 	{"on-disk", "NAME[,NAME...]",
 	 "leave the rows of these features, each NAME or TYPE/NAME, in their files, and read them for clients that "
-	 "request them; all else stays in memory; may be given several times",
+	 "request them; all else stays in memory",
 	 0, GW_OPTION_CALL(take_on_disk)},
 	{"disk-cache", "BYTES", "memory for blocks of the files of --on-disk, at least 1Mi (256Mi)", 0,
 	 GW_OPTION_NUMBER(A, server.disk_cache, GW_DISK_CACHE_MIN, INT64_MAX)},

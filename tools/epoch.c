@@ -26,6 +26,7 @@
 #include "transport/scheme.h"
 
 #define SERVERS_MAX 4096
+#define ON_DISK_MAX 64
 /* The library's limits: a larger value is wrong usage here, not a failure. */
 #define FANOUT_MAX  (1 << 20)
 #define DEPTH_MAX   256
@@ -36,7 +37,8 @@ struct epoch_command {
 	struct gw_client_options client;
 	struct gw_epoch_plan plan;
 	const char *servers[SERVERS_MAX];
-	struct gw_launched launched; /* in place of options, if a launcher started this trainer */
+	const char *on_disk[ON_DISK_MAX]; /* client.on_disk points here */
+	struct gw_launched launched;      /* in place of options, if a launcher started this trainer */
 	uint64_t steps_max;
 	bool check, json;
 };
@@ -93,6 +95,13 @@ static gw_status epoch_take_servers(void *input, char *text)
 	return gw_split_list(text, SERVERS_MAX, c->servers, &c->client.server_count);
 }
 
+static gw_status epoch_take_on_disk(void *input, char *text)
+{
+	struct epoch_command *c = input;
+	c->client.on_disk = c->on_disk;
+	return gw_split_list(text, ON_DISK_MAX, c->on_disk, &c->client.on_disk_count);
+}
+
 static gw_status epoch_take_part(void *input, char *text)
 {
 	struct gw_epoch_plan *plan = &((struct epoch_command *)input)->plan;
@@ -116,10 +125,9 @@ static gw_status epoch_check_command(void *input)
 		return gw_fail(GW_INVALID, "no graph given: add --part-config or --servers");
 	if (c->check && !c->client.part_config)
 		return gw_fail(GW_INVALID, "--check compares with the folder: add --part-config");
-	if (c->check && c->client.server_count == 0)
-		return gw_fail(
-			GW_INVALID,
-			"--check compares what servers send with the folder; without --servers it compares nothing");
+	if (c->check && c->client.server_count == 0 && c->client.on_disk_count == 0)
+		return gw_fail(GW_INVALID, "--check compares what servers send, or what --on-disk reads, with the "
+					   "folder; without --servers and --on-disk it compares nothing");
 	if (c->client.transport && c->client.server_count == 0)
 		return gw_fail(GW_INVALID,
 			       "--transport chooses how servers are reached; without --servers it chooses nothing");
@@ -158,6 +166,11 @@ static const struct gw_option table[] = {
 	{"transport", GW_SCHEME_CHOICES,
 	 "mapped memory (shm), RDMA (verbs) or TCP; auto: for each part the first of these that works", 0,
 	 GW_OPTION_CHOICE(C, client.transport, gw_scheme_choices)},
+	{"on-disk", "NAME[,NAME...]",
+	 "standalone: leave the rows of these features, each NAME or TYPE/NAME, in their files", 0,
+	 GW_OPTION_CALL(epoch_take_on_disk)},
+	{"disk-cache", "BYTES", "memory for blocks of these files, at least 1Mi (256Mi)", 0,
+	 GW_OPTION_NUMBER(C, client.disk_cache, 1, INT64_MAX)},
 	{"ntype", "NAME", "node type of the seeds (default: the first with labels)", 1, GW_OPTION_TEXT(C, plan.ntype)},
 	{"edges", "ETYPE", "the seeds are edges of this type", 1, GW_OPTION_TEXT(C, plan.edges)},
 	{"negatives", "N", "negatives of each edge, each with another destination (default 1)", 1,

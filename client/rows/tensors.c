@@ -69,7 +69,8 @@ gw_status gw_places_find(const struct gw_client *client, const char *key, struct
 	for (uint32_t p = 0; status == GW_OK && p < client->meta->num_parts; p++) {
 		if (places[p].on_disk)
 			status = gw_fail(GW_UNSUPPORTED,
-					 "\"%s\" stays on disk at part %u (on-disk), and sampling needs it in memory",
+					 "\"%s\" stays on disk at part %u, and sampling needs it in memory: leave it "
+					 "out of on-disk",
 					 key, p);
 	}
 	if (status != GW_OK) {

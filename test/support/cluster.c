@@ -41,6 +41,17 @@ void cluster_serve_mutable(const char *name)
 		mutable_count = 0;
 }
 
+static const char *on_disk_features[GW_SERVER_ON_DISK_MAX];
+static uint32_t on_disk_count;
+
+void cluster_leave_on_disk(const char *name)
+{
+	if (name)
+		on_disk_features[on_disk_count++] = name;
+	else
+		on_disk_count = 0;
+}
+
 static void start(struct cluster *cluster, uint32_t part, const char *tcp_driver, bool take_over)
 {
 	struct gw_server_options options = {.part_config = cluster->part_config,
@@ -56,9 +67,12 @@ static void start(struct cluster *cluster, uint32_t part, const char *tcp_driver
 					    .idle_ms = idle_ms,
 					    .tensor_memory = tensor_memory,
 					    .mutable_count = mutable_count,
+					    .on_disk_count = on_disk_count,
+					    .disk_cache = on_disk_count ? GW_DISK_CACHE_MIN : 0,
 					    .take_over = take_over,
 					    .tensor_lease_ms = tensor_lease_ms};
 	memcpy(options.mutable_features, mutable_features, sizeof(mutable_features));
+	memcpy(options.on_disk_features, on_disk_features, sizeof(on_disk_features));
 	gw_status status = gw_server_start(&options, &cluster->servers[part]);
 	if (status != GW_OK)
 		fail_msg("server of part %u: %s", part, gw_last_error());

@@ -40,6 +40,10 @@ void cluster_limit_silence(uint32_t ms);
 /* A feature that servers which are started from now on serve as rows that change; NULL: none any more. */
 void cluster_serve_mutable(const char *name);
 
+/* A feature that servers which are started from now on leave on disk, in a cache of the least size; NULL: none any
+ * more. */
+void cluster_leave_on_disk(const char *name);
+
 /* Servers that want no key. */
 void cluster_begin_open(struct cluster *cluster, const char *part_config, uint32_t parts);
 /* Ends one server at once (no draining), and starts it again at its address. */

@@ -108,6 +108,20 @@ def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf
     return found
 
 
+_UNITS = {letter: power for power, letter in enumerate(("", "K", "M", "G", "T", "P"))}
+
+
+def byte_count(name: str, value: Any, low: int) -> int:
+    """Returns a number of bytes of at least `low`: an integer, or a text with a unit of 1000 or 1024, such as "512M" or
+    "2Gi". Raises TypeError and InvalidError."""
+    if not isinstance(value, str):
+        return integer(name, value, low, U64 // 2)
+    found = re.fullmatch(r"([0-9]+)([kKMGTP]?)(i?)", value)
+    if not found or (found[3] and not found[2]):
+        raise invalid(f'{name} is a number of bytes, or a text such as "2Gi", not {shown(value)}')
+    return integer(name, int(found[1]) * (1024 if found[3] else 1000) ** _UNITS[found[2].upper()], low, U64 // 2)
+
+
 def milliseconds(name: str, seconds: Any, *, above: bool = False) -> int:
     """Converts seconds to the milliseconds that C takes. None (no limit) becomes -1. Other results are at least 1,
     because 0 selects the library's default. above: 0 seconds are refused."""

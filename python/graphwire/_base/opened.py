@@ -67,10 +67,11 @@ def _open(options: Mapping[str, Any], landing: Landing | None, out: Any) -> None
     given = ffi.new("struct gw_client_options *")
     kept: list[Any] = []
     for name, value in options.items():
-        if name == "servers":
-            texts = [ffi.new("char[]", c_text("servers", server)) for server in value]
+        if name in ("servers", "on_disk"):
+            texts = [ffi.new("char[]", c_text(name, one)) for one in value]
             kept += [texts, ffi.new("char *[]", texts)]
-            given.servers, given.server_count = kept[-1], len(value)
+            setattr(given, name, kept[-1])
+            setattr(given, {"servers": "server_count"}.get(name, "on_disk_count"), len(value))
         elif isinstance(value, (str, bytes)):
             kept.append(ffi.new("char[]", c_text(name, value)))
             setattr(given, name, kept[-1])

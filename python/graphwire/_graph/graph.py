@@ -57,6 +57,17 @@ def _addresses(servers: Sequence[str] | str | None) -> list[str]:
     return found
 
 
+def _names(what: str, names: Sequence[str] | str | None) -> list[str]:
+    """The names of features as a list; [] for None. Raises TypeError and ValueError."""
+    found = [] if names is None else [names] if isinstance(names, str) else list(names)
+    for name in found:
+        if not isinstance(name, str):
+            raise TypeError(f"{what} names features, such as \"feat\", not {checks.shown(name)}")
+    if names is not None and not found:
+        raise ValueError(f"{what}: an empty list: name features, or leave {what} out")
+    return found
+
+
 @keywords
 def open(
     part_config: str | os.PathLike | None = None,
@@ -73,6 +84,8 @@ def open(
     verify: bool = True,
     numpy: bool = False,
     job: str | None = None,
+    on_disk: Sequence[str] | str | None = None,
+    disk_cache: int | str | None = None,
 ) -> Graph:
     """Opens a graph. Without part_config and servers, deploy/launch.py must have launched the program; launch.py then
     provides both.
@@ -95,6 +108,10 @@ def open(
         sets. Without GRAPHWIRE_JOB, a random name, which child processes and unpickled graphs share. Ranks that
         torchrun alone has started do not share a random name, and Graph.create_tensor refuses them.
     numpy: return NumPy arrays even if torch is installed.
+    on_disk: in a standalone process, the features whose rows stay in their files: "feat" of any type, or "paper/feat"; a
+        list, or one name. Rows are read when they are fetched, through a cache, so that a graph may be larger than
+        memory. Everything else is loaded. Servers do the same with `graphwire serve --on-disk`.
+    disk_cache: memory for this cache: bytes, or a text such as "2Gi"; at least 1 MiB; None: 256 MiB.
 
     Raises NotFoundError; PeerError (no server, another graph, another key); DeadlineError; other GraphwireErrors;
     TypeError and ValueError for invalid arguments.
@@ -107,7 +124,9 @@ def open(
         "spin_us": checks.integer("spin_us", spin_us),
         "timeout_ms": checks.milliseconds("timeout", timeout, above=True),
         "reconnect_ms": checks.milliseconds("reconnect", reconnect), "insecure": checks.flag("insecure", insecure),
-        "no_verify": not checks.flag("verify", verify), "job": named or f"python-{uuid.uuid4().hex}"},
+        "no_verify": not checks.flag("verify", verify), "job": named or f"python-{uuid.uuid4().hex}",
+        "on_disk": _names("on_disk", on_disk),
+        "disk_cache": 0 if disk_cache is None else checks.byte_count("disk_cache", disk_cache, 1)},
         checks.flag("numpy", numpy), None if named else os.getpid())
 
 
