@@ -126,7 +126,8 @@ struct gw_client_options {
 	 * GRAPHWIRE_JOB of the environment, which a launcher sets for all trainers of a job. Without that variable the
 	 * client has a job of its own. */
 	const char *job;
-	struct gw_landing_memory memory; /* without functions, rows land in the client's own memory; GW_INVALID: one function */
+	struct gw_landing_memory
+		memory; /* without functions, rows land in the client's own memory; GW_INVALID: one function */
 };
 
 /* Connects to every server (or loads every part) and checks that together they are one graph. Blocks until all servers

@@ -28,7 +28,7 @@ struct piece {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct piece pieces[PIECES_MAX]; /* not released; memory NULL: none */
+static struct piece pieces[PIECES_MAX];                    /* not released; memory NULL: none */
 static uint64_t acquired, released, open_now, refuse_each; /* refuse_each: every so many-th call has no memory */
 static uint64_t asked;
 
@@ -45,7 +45,8 @@ static void *acquire(void *context, uint64_t bytes)
 	uint8_t *memory = NULL;
 	asked++;
 	if (!refuse_each || asked % refuse_each) {
-		uint8_t *base = mmap(NULL, mapped(bytes) + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		uint8_t *base =
+			mmap(NULL, mapped(bytes) + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		assert_true(base != MAP_FAILED);
 		memset(base, 0x5a, mapped(bytes));
 		assert_int_equal(mprotect(base + mapped(bytes), PAGE, PROT_NONE), 0);
@@ -99,8 +100,8 @@ static void expect_landed(const struct gw_minibatch *batch, const struct plan *p
 	pthread_mutex_lock(&lock);
 	for (uint32_t f = 0; f < batch->fetch_count; f++) {
 		const struct gw_fetch *fetch = &plan->fetches[f];
-		const uint64_t row = fetch->convert ? gw_converted_bytes(fetch->tensor, fetch->convert)
-						    : fetch->tensor->row_bytes;
+		const uint64_t row =
+			fetch->convert ? gw_converted_bytes(fetch->tensor, fetch->convert) : fetch->tensor->row_bytes;
 		const struct piece *piece = piece_at(batch->rows[f]);
 		if (batch->row_counts[f] > 0 && !refuse_each && (!piece || piece->bytes < row * batch->row_counts[f]))
 			fail_msg("fetch %u: its rows are not in a piece of their length", f);
@@ -115,7 +116,10 @@ static struct gw_client *open_hooked(const struct setup *setup, uint32_t way)
 		{.part_config = setup->fixture.folder, .threads = 3, .neighbours = "reads"},
 		{.part_config = setup->fixture.folder, .threads = 2, .order = "always"},
 		{.servers = setup->cluster.list, .server_count = setup->cluster.parts, .threads = 4},
-		{.servers = setup->cluster.list, .server_count = setup->cluster.parts, .threads = 1, .neighbours = "reads"},
+		{.servers = setup->cluster.list,
+		 .server_count = setup->cluster.parts,
+		 .threads = 1,
+		 .neighbours = "reads"},
 	};
 	struct gw_client_options options = ways[way % (sizeof(ways) / sizeof(ways[0]))];
 	options.memory = hook;
@@ -125,7 +129,8 @@ static struct gw_client *open_hooked(const struct setup *setup, uint32_t way)
 
 static void converting_plan(struct gw_client *client, struct plan *plan, uint32_t turn)
 {
-	static const gw_dtype asked_types[][4] = {{0}, {GW_FLOAT64, GW_FLOAT32, 0, GW_FLOAT64}, {GW_FLOAT16, GW_BFLOAT16, 0, 0}};
+	static const gw_dtype asked_types[][4] = {
+		{0}, {GW_FLOAT64, GW_FLOAT32, 0, GW_FLOAT64}, {GW_FLOAT16, GW_BFLOAT16, 0, 0}};
 	make_plan(client, plan, false, false);
 	for (int f = 0; f < 4; f++)
 		plan->fetches[f].convert = asked_types[turn][f];
@@ -200,8 +205,9 @@ static void early_ends(const struct ways *ways)
 		for (uint64_t stream = 0; stream < 40; stream++) {
 			struct gw_minibatch *batch = NULL;
 			struct gw_ticket *ticket;
-			assert_int_equal(gw_sample_start(client, &plan.spec, 1, stream, seeds, BATCH_SIZE, &batch, &ticket),
-					 GW_OK);
+			assert_int_equal(
+				gw_sample_start(client, &plan.spec, 1, stream, seeds, BATCH_SIZE, &batch, &ticket),
+				GW_OK);
 			if (stream % 4 == 0 && gw_wait(ticket, (int64_t)(stream % 3)) == GW_OK)
 				gw_minibatch_release(batch);
 			else if (stream % 4 == 0)
@@ -241,19 +247,21 @@ static void lost_servers(void **state)
 	struct setup setup;
 	uint64_t expected[EPOCH_MAX];
 	setup_begin(&setup, 63, 3, NULL);
-	struct gw_client *alone = open_client(&(struct gw_client_options){.part_config = setup.fixture.folder, .threads = 1});
+	struct gw_client *alone =
+		open_client(&(struct gw_client_options){.part_config = setup.fixture.folder, .threads = 1});
 	struct plan plan;
 	make_plan(alone, &plan, false, false);
 	const uint32_t n = run_epoch(alone, &plan, 1, expected);
 	gw_client_close(alone);
 	hook_begin(0);
 	/* Mapped memory outlives its server. */
-	struct gw_client *client = open_client(&(struct gw_client_options){.servers = setup.cluster.list,
-									   .server_count = 3,
-									   .threads = 2,
-									   .transport = cluster_is_rdma() ? NULL : "tcp",
-									   .reconnect_ms = 1,
-									   .memory = hook});
+	struct gw_client *client =
+		open_client(&(struct gw_client_options){.servers = setup.cluster.list,
+							.server_count = 3,
+							.threads = 2,
+							.transport = cluster_is_rdma() ? NULL : "tcp",
+							.reconnect_ms = 1,
+							.memory = hook});
 	make_plan(client, &plan, false, false);
 	struct gw_loader *loader = open_loader(client, &plan, (struct gw_loader_state){.epoch = 1});
 	uint32_t errors = 0;
@@ -342,7 +350,8 @@ static void one_function(void **state)
 	struct setup setup;
 	struct gw_client *client;
 	setup_begin(&setup, 65, 1, NULL);
-	struct gw_client_options options = {.part_config = setup.fixture.folder, .threads = 1, .memory.acquire = acquire};
+	struct gw_client_options options = {
+		.part_config = setup.fixture.folder, .threads = 1, .memory.acquire = acquire};
 	expect(gw_client_open(&options, &client), GW_INVALID, "acquire without release");
 	options.memory = (struct gw_landing_memory){.release = release};
 	expect(gw_client_open(&options, &client), GW_INVALID, "release without acquire");
@@ -416,9 +425,9 @@ static void short_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_same_bytes),     cmocka_unit_test(cancelled_and_closed),
-		cmocka_unit_test(lost_servers),       cmocka_unit_test(pieces_of_a_buffer),
-		cmocka_unit_test(one_function),       cmocka_unit_test(a_child_releases_nothing),
+		cmocka_unit_test(the_same_bytes), cmocka_unit_test(cancelled_and_closed),
+		cmocka_unit_test(lost_servers),   cmocka_unit_test(pieces_of_a_buffer),
+		cmocka_unit_test(one_function),   cmocka_unit_test(a_child_releases_nothing),
 		cmocka_unit_test(short_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

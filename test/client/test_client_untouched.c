@@ -5,9 +5,9 @@
  *   acquire ─▶ a mapping without access ─▶ accessible while a function of the list below runs ─▶ the caller
  *
  * Any other access ends the program, with the stack. The linker puts the functions of the list (__wrap_...) before the
- * client's (test/CMakeLists.txt). The slots of the backends are replaced in the endpoints. A poll does not wait, because
- * an idle thread that waits in it would leave the memory accessible. TCP uses epoll, since with io_uring the kernel
- * writes between the calls. */
+ * client's (test/CMakeLists.txt). The slots of the backends are replaced in the endpoints. A poll does not wait,
+ * because an idle thread that waits in it would leave the memory accessible. TCP uses epoll, since with io_uring the
+ * kernel writes between the calls. */
 #include <execinfo.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -36,7 +36,7 @@ static struct piece {
 	void *memory;
 	uint64_t bytes; /* whole pages */
 } pieces[PIECES_MAX];
-static uint32_t inside;                         /* functions of the list that run */
+static uint32_t inside;                               /* functions of the list that run */
 static uint64_t acquired, copied, converted, doubled; /* by which functions rows came */
 
 static void allow(struct piece *piece, bool access)
@@ -267,9 +267,12 @@ static void over(uint32_t parts, const char *transport)
 	cluster_offer(transport);
 	setup_begin(&setup, 71, parts, "epoll");
 	const char *const *list = transport ? setup.cluster.list : NULL;
-	struct gw_client_options options = {
-		.part_config = setup.fixture.folder, .threads = 1, .servers = list, .server_count = list ? parts : 0,
-		.tcp_driver = "epoll", .transport = transport};
+	struct gw_client_options options = {.part_config = setup.fixture.folder,
+					    .threads = 1,
+					    .servers = list,
+					    .server_count = list ? parts : 0,
+					    .tcp_driver = "epoll",
+					    .transport = transport};
 	struct gw_client *plain = open_client(&options);
 	static const char *const orders[] = {"auto", "always"};
 	static const char *const ways[] = {"reads", "auto"};
