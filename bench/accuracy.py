@@ -20,7 +20,7 @@ of its neighbours, and two linear layers.
 
 With three seeds or more, the means of Graphwire and PyTorch Geometric may differ, in either direction, by no more than
 the greater of their two deviations over the seeds; else the script ends with status 1. Both start from the same
-weights. So do the models of the stored types, of which each is compared with the first in the same way.
+weights. The models of the stored types do too, and each type is compared with the first one in the same way.
 """
 
 from __future__ import annotations
