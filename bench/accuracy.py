@@ -5,6 +5,10 @@
                                              the whole graph at once: the same layers, widths and updates, for each seed
   python bench/accuracy.py facebook FOLDER   the same, on a split drawn by each seed
 
+  python bench/accuracy.py TASK FOLDER --stored float32,float16,int8_row
+                                             the same model on features that are stored so, for each seed. The features
+                                             of Cora and facebook, which are 0 and 1, are rows divided by their sums
+
 FOLDER holds tolokers/tolokers.npz, cora/cora.npz or facebook/facebook.npz; $GRAPHWIRE (build/release/graphwire) imports
 the graph into a temporary folder. Models are trained on sampled neighbourhoods (Cora: all neighbours). The test score
 is that of the epoch with the best score on val. Evaluation uses all neighbours. Fewer --splits (seeds) or --epochs give
@@ -16,7 +20,7 @@ of its neighbours, and two linear layers.
 
 With three seeds or more, the means of Graphwire and PyTorch Geometric may differ, in either direction, by no more than
 the greater of their two deviations over the seeds; else the script ends with status 1. Both start from the same
-weights.
+weights. The models of the stored types do too, and each type is compared with the first one in the same way.
 """
 
 from __future__ import annotations
@@ -106,15 +110,34 @@ def roc_auc(scores, labels):
     return float((rank[labels == 1].sum() - positive * (positive + 1) / 2) / (positive * (len(labels) - positive)))
 
 
-class Task:
-    """A graph, and the splits of its nodes: {"train", "val", "test": ids} for each number."""
+def with_real_rows(file, out):
+    """Copies the arrays of Cora or facebook, with features of float32: rows divided by their sums."""
+    with np.load(file) as stored:
+        arrays = dict(stored)
+    if "x_dim" in arrays:
+        starts, columns = arrays.pop("x_indptr"), arrays.pop("x_indices")
+        arrays["x"] = np.zeros((len(starts) - 1, int(arrays.pop("x_dim"))), np.float32)
+        arrays["x"][np.repeat(np.arange(len(starts) - 1), np.diff(starts)), columns] = 1
+    sums = arrays["x"].sum(1, keepdims=True, dtype=np.float32)
+    arrays["x"] = arrays["x"].astype(np.float32, copy=False) / np.maximum(sums, 1)
+    np.savez(out, **arrays)
 
-    def __init__(self, name, folder, args):
-        self.name, self.file = name, Path(folder, name, f"{name}.npz")
+
+class Task:
+    """A graph, and the splits of its nodes: {"train", "val", "test": ids} for each number. stored: the type in which
+    features are stored; None: as in the input."""
+
+    def __init__(self, name, folder, args, stored=None):
+        self.name, self.file, self.stored = name, Path(folder, name, f"{name}.npz"), stored
         self.place = tempfile.TemporaryDirectory()
-        turned = [] if name == "cora" else ["--undirected"]  # Cora's edges are stored in both directions
-        subprocess.run([PROGRAM, "import", "--from", self.file, *turned, "--out", f"{self.place.name}/graph",
-                        "--quiet"], check=True)
+        words = [] if name == "cora" else ["--undirected"]  # Cora's edges are stored in both directions
+        words += [f"--store=feat={stored}"] if stored not in (None, "float32") else []
+        source = self.file
+        if stored is not None and name != "tolokers":
+            source = Path(self.place.name, self.file.name)
+            with_real_rows(self.file, source)
+        subprocess.run([PROGRAM, "import", "--from", source, *words, "--out", f"{self.place.name}/graph", "--quiet"],
+                       check=True)
         self.graph = graphwire.open(f"{self.place.name}/graph", threads=args.threads)
         self.labels = self.graph.feature("label")[:].long()
         self.x = self.inputs(self.graph.feature("feat")[:])
@@ -127,6 +150,8 @@ class Task:
         if self.name == "facebook":
             return rows.to_sparse().float()
         rows = rows.float()
+        if self.stored is not None:
+            return rows
         return rows / rows.sum(1, keepdim=True).clamp(min=1) if self.name == "cora" else rows
 
     def split(self, number):
@@ -214,14 +239,14 @@ DEFAULTS = {
                  "batch_size": 1000, "epochs": 6}}
 
 
-def alike(task, found):
-    """Prints the difference of the means. Returns whether it is within the deviation of the seeds."""
+def alike(task, found, other="PyG"):
+    """Prints the difference of the means of two ways. Returns whether it is within the deviation of the seeds."""
     if len(found) < 2 or min(map(len, found.values())) < 3:
         return True
-    apart = [ours - other for ours, other in zip(*found.values())]
+    apart = [one - two for one, two in zip(*found.values())]
     most = max(map(statistics.stdev, found.values()))
     error = statistics.stdev(apart) / len(apart) ** 0.5
-    print(f"{task}: {statistics.mean(apart):+.4f} against PyG, by seeds +- {error:.4f}; "
+    print(f"{task}: {statistics.mean(apart):+.4f} against {other}, by seeds +- {error:.4f}; "
           f"the seeds' deviation {most:.4f}")
     return abs(statistics.mean(apart)) <= most
 
@@ -235,6 +260,7 @@ def main():
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--at_least", type=float, default=0.0)
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--stored", default="", help="types of stored features to compare, the first one with the rest")
     for name, value in DEFAULTS["tolokers"].items():
         parser.add_argument(f"--{name}", type=type(value))
     args = parser.parse_args()
@@ -243,20 +269,29 @@ def main():
             setattr(args, name, value)
     args.fan_out = [int(count) for count in args.fan_out.split(",")]
 
-    task = Task(args.task, args.folder, args)
-    ways = {"graphwire": sampled}
-    if args.task != "tolokers":
-        ways["PyG, whole graph"] = whole_graph
+    if args.stored:
+        tasks = {stored: Task(args.task, args.folder, args, stored) for stored in args.stored.split(",")}
+        ways = {stored: (task, sampled) for stored, task in tasks.items()}
+    else:
+        task = Task(args.task, args.folder, args)
+        ways = {"graphwire": (task, sampled)}
+        if args.task != "tolokers":
+            ways["PyG, whole graph"] = task, whole_graph
     found = {way: [] for way in ways}
     for number in range(args.splits):
-        for way, run in ways.items():
+        for way, (task, run) in ways.items():
             begun = time.time()
             found[way].append(run(task, task.split(number), number, args))
             print(f"{args.task} {number}, {way}: {found[way][-1]:.4f} ({time.time() - begun:.0f} s)", flush=True)
     for way, scores in found.items():
         spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
         print(f"{args.task}, {way}: mean {statistics.mean(scores):.4f}, deviation {spread:.4f}")
-    sys.exit(not alike(args.task, found) or statistics.mean(found["graphwire"]) < args.at_least)
+    first, *others = ways
+    if args.stored:
+        pairs = [alike(f"{args.task}, {way}", {way: found[way], first: found[first]}, first) for way in others]
+    else:
+        pairs = [alike(args.task, found)]
+    sys.exit(not all(pairs) or statistics.mean(found[first]) < args.at_least)
 
 
 if __name__ == "__main__":

@@ -81,18 +81,20 @@ def memcpy_rate(device: torch.device) -> float:
     return COPY_BYTES / best
 
 
-def copy_rates(graph: graphwire.Graph, device: torch.device) -> tuple[float, float]:
-    """(bytes/s of a batch's copy to pinned memory, bytes/s of the pinned batch's copy to the device): medians."""
-    pins, moves = [], []
+def copy_rates(graph: graphwire.Graph, device: torch.device) -> tuple[float, float, float]:
+    """(bytes/s of a batch's copy to pinned memory, where its rows may be already; bytes/s of the pinned batch's copy to
+    the device; the share of the batches whose rows landed in pinned memory). Medians."""
+    pins, moves, landed = [], [], []
     for batch in itertools.islice(loader_of(graph, None), 12):
         size = bytes_of(batch)
+        landed.append(device.type == "cuda" and batch.x.is_pinned())
         clock = Clock(device, float("inf"))
         pinned = batch.pinned() if device.type == "cuda" else batch._changed(torch.clone)
         pins.append(size / clock.waited())
         clock = Clock(device, float("inf"))
         pinned.to(device, non_blocking=True)
         moves.append(size / clock.waited())
-    return statistics.median(pins[2:]), statistics.median(moves[2:])
+    return statistics.median(pins[2:]), statistics.median(moves[2:]), statistics.mean(landed[4:])
 
 
 # --- Ways. ---
@@ -120,12 +122,19 @@ def native_loss(batch: Any, layers: torch.nn.ModuleList) -> torch.Tensor:
     return torch.nn.functional.cross_entropy(rows[batch.seed_rows], batch.y.long())
 
 
-def native(graph: graphwire.Graph, device: torch.device) -> list[Way]:
-    """NodeLoader, whose batches a second thread copies, and with a copy in the trainer's thread."""
+def native(graph: graphwire.Graph, folder: str, device: torch.device) -> list[Way]:
+    """NodeLoader, whose batches a second thread copies, and with a copy in the trainer's thread: of rows that landed in
+    pinned memory, where there is a GPU, and of others."""
     rest = (lambda batch: batch.num_edges, lambda batch: batch.x, native_loss,
             lambda: torch.nn.ModuleList(SAGEConv(*pair) for pair in widths(graph)))
+    def moved(source: graphwire.Graph) -> Callable[[], Iterator[Any]]:
+        return lambda: (batch.to(device, non_blocking=True) for batch in loader_of(source, None))
+
+    ordinary = graphwire.open(folder, verify=False)
+    ordinary._opened().landing = None
     return [Way("`NodeLoader(device=)`", lambda: iter(loader_of(graph, device)), *rest),
-            Way("`NodeLoader`, `batch.to()`", lambda: (batch.to(device) for batch in loader_of(graph, None)), *rest)]
+            Way("`NodeLoader`, `batch.to()`", moved(graph), *rest),
+            Way("`NodeLoader`, `batch.to()`, rows in ordinary memory", moved(ordinary), *rest)]
 
 
 def pyg_loss(batch: Any, layers: torch.nn.ModuleList) -> torch.Tensor:
@@ -229,11 +238,11 @@ def table(folder: str, scale: int, name: str, until: float) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     ceiling = memcpy_rate(device)
     yield f"| cudaMemcpyAsync, pinned, 256 MiB | | {ceiling / 1e9:.1f} | | |"
-    pins, moves = copy_rates(graph, device)
+    pins, moves, landed = copy_rates(graph, device)
     yield f"| a pinned batch, tensor by tensor | | {moves / 1e9:.1f} ({moves / ceiling:.2f} of it) | | |"
-    yield f"| a batch to pinned memory | | {pins / 1e9:.1f} | | |"
+    yield f"| a batch to pinned memory, rows landed there: {landed:.0%} | | {pins / 1e9:.1f} | | |"
     left = 0
-    for way in [*native(graph, device), *of_pyg(graph, device)]:
+    for way in [*native(graph, folder, device), *of_pyg(graph, device)]:
         if time.monotonic() + 2 * MEASURE_S > until:
             left += 1
             continue

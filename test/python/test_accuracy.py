@@ -35,6 +35,19 @@ def test_scores(monkeypatch, capsys, task, few):
         assert len(apart) == 4 and max(apart) < 0.01, out
 
 
+def test_features_that_are_stored_narrow(monkeypatch, capsys):
+    """The scores are those of float32, almost."""
+    data = given("data/cora").parent
+    monkeypatch.setattr(sys, "argv", ["accuracy.py", "cora", str(data), "--stored=float32,int8_row", "--splits=1",
+                                      "--epochs=6", "--hidden=16", "--threads=1", "--at_least=0.3"])
+    with pytest.raises(SystemExit) as ended:
+        accuracy.main()
+    out = capsys.readouterr().out
+    assert not ended.value.code
+    wide, narrow = (float(one) for one in re.findall(r"cora 0, \S+: (\S+)", out))
+    assert abs(wide - narrow) < 0.05, out
+
+
 def test_means_that_are_apart(capsys):
     one, other = [0.70, 0.72, 0.74], [0.71, 0.73, 0.75]
     for found, fits in (((one, other), True), ((other, one), True), (([0.66, 0.68, 0.70], one), False),

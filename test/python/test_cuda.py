@@ -115,6 +115,63 @@ def test_a_batch_outlives_the_next(rmat):
         assert digest(there, DEVICE) == digest(here, "cpu")
 
 
+# --- Rows that land in pinned memory; test_landing.py has more, over a replacement. ---
+
+ON_A_GPU = pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")
+LANDING = {"fanouts": [8, 8], "features": "feat", "batch_size": 400}
+
+
+@ON_A_GPU
+def test_rows_land_in_pinned_memory(rmat):
+    torch.zeros(1, device=DEVICE)  # from now on the process uses the GPU
+    loader = graphwire.NodeLoader(rmat, **LANDING)
+    for _ in range(2):
+        there = [batch.x.is_pinned() for batch in loader]
+    assert sum(there) >= len(there) - 4
+    if hasattr(torch.cuda, "host_memory_stats"):
+        before = torch.cuda.host_memory_stats()["num_host_alloc"]
+        for _ in range(5):
+            for batch in loader:
+                assert batch.pinned().x.data_ptr() == batch.x.data_ptr() or not batch.x.is_pinned()
+        assert torch.cuda.host_memory_stats()["num_host_alloc"] <= before + 8  # memory is used again
+
+
+@ON_A_GPU
+def test_a_batch_is_freed_while_it_is_copied(rmat):
+    """The copies wait in a stream of the caller's, behind work of half a second, while many later batches land."""
+    torch.zeros(1, device=DEVICE)
+    loader = graphwire.NodeLoader(rmat, **LANDING)
+    wanted = [batch.x.clone() for batch in loader]
+    for _ in range(3):
+        side, copies, there = torch.cuda.Stream(), [], 0
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(1_000_000_000)
+            for batch in loader:
+                there += batch.x.is_pinned()
+                copies.append(batch.x.to(DEVICE, non_blocking=True))
+        del batch
+        for _ in loader:
+            pass
+        side.synchronize()
+        assert there > 0
+        for rows, copy in zip(wanted, copies, strict=True):
+            assert torch.equal(rows, copy.cpu())
+
+
+@ON_A_GPU
+def test_pygs_loader_pins_no_rows(rmat):
+    pytest.importorskip("torch_geometric")
+    from graphwire.pyg import NeighborLoader, stores
+
+    loader = NeighborLoader(stores(rmat, {"x": "feat"}, ids="graph"), [8, 8], input_nodes=torch.arange(4000),
+                            batch_size=400, pin_memory=True)
+    feat = rmat.feature("feat")[:]
+    for _ in range(2):
+        for data in loader:
+            assert data.x.is_pinned() and data.edge_index.is_pinned() and torch.equal(data.x, feat[data.n_id])
+            assert torch.equal(data.x.to(DEVICE, non_blocking=True).cpu(), feat[data.n_id])
+
+
 def test_the_script_for_a_gpu():
     """It finds none here, in one line; its rehearsal has a figure in each row."""
     def said(*words):
@@ -125,4 +182,4 @@ def test_the_script_for_a_gpu():
     (line,) = said()
     assert "no GPU was found" in line
     rows = [line for line in said("--rehearse") if line.startswith("| `")]
-    assert len(rows) == 4 and all(re.search(r"[1-9]", row.split("|")[2]) for row in rows), rows
+    assert len(rows) == 5 and all(re.search(r"[1-9]", row.split("|")[2]) for row in rows), rows

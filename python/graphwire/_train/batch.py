@@ -209,9 +209,10 @@ class Batch:
 
     Memory: feature rows, edge rows and the arrays of the blocks are views of the library's memory. The library takes
     all of it back when the batch and the last such array are freed; a batch need not be released. A single array that
-    is kept (x, an indptr, or a slice of one) keeps the memory of the whole batch. Ids (seeds, nodes), row numbers and
-    labels own their memory. So do the results of to_pyg(), and rows of a type that torch lacks (see Feature). To keep
-    data without the rest of the batch, keep these arrays, or copies.
+    is kept (x, an indptr, or a slice of one) keeps the memory of the whole batch. Where a GPU is in use, rows of 64 KiB
+    and more are in pinned memory instead, and keep only their own. Ids (seeds, nodes), row numbers and labels own their
+    memory. So do the results of to_pyg(), and rows of a type that torch lacks (see Feature). To keep data without the
+    rest of the batch, keep these arrays, or copies.
 
     pickle, torch.save and the workers of a DataLoader copy a batch's arrays to another process or a file. An unpickled
     batch has no digest().
@@ -357,7 +358,8 @@ class Batch:
 
     @traced("to pinned memory")
     def pinned(self) -> Batch:
-        """A copy of the batch in pinned memory, which a GPU can read directly."""
+        """A copy of the batch in pinned memory, which a GPU can read directly. Rows that landed in it are not
+        copied."""
         return self._changed(lambda tensor: tensor.pin_memory())
 
     def _tensors(self) -> Iterator[Array]:
