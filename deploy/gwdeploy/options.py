@@ -236,7 +236,7 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         "--lists",
         choices=("own", "all"),
         default="own",
-        help="the neighbour lists that each server holds: of its part, or of all parts, so that the trainers on its host "
+        help="the neighbour lists that each server holds: of its part, or of all parts, so that trainers on its host "
         "sample without other hosts; copy_files.py --lists copies them; for servers that this launch starts (own)",
     )
     group.add_argument(

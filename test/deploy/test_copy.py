@@ -86,6 +86,24 @@ class Copying(OnHosts):
             self.assertTrue(all(files > 10 and count > 10000 for files, count in first), first)
             self.assertEqual(self.sent(self.copy(*more)), [(0, 0)] * HOSTS)
 
+    def test_lists_of_all_parts(self) -> None:
+        """Each host gets what its server needs to hold the lists of all parts, and no rows of other parts."""
+        for more in ((), ("--with_tar",)):
+            self.setUp()
+            self.sent(self.copy("--lists", *more))
+            for host in self.bed.hosts:
+                graph = host.home / "new/data/x"
+                self.assertEqual(sorted(path.parts[-4] for path in graph.rglob("feat.npy")), [f"part{host.index}"])
+                words = [ON_HOST, "serve", "--part-config", "new/data/x", "--part", str(host.index), "--lists", "all"]
+                server = host.start(*words, "--listen", "127.0.0.1:0")
+                assert server.stdout
+                line = server.stdout.readline()
+                for pid in host.find("serve --part-config new/data/x"):
+                    os.kill(pid, 15)
+                server.communicate(timeout=HANG_S)
+                self.assertRegex(line, f"^serving part {host.index} of .* in lists of other parts, ")
+        self.assertEqual(self.sent(self.copy("--lists")), [(0, 0)] * HOSTS)
+
     def test_rsync_and_tar_agree_on_what_is_there(self) -> None:
         self.copy()
         self.assertEqual(self.sent(self.copy("--with_tar")), [(0, 0)] * HOSTS)

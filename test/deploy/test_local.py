@@ -178,6 +178,11 @@ class Local(OnThisMachine):
         self.assertEqual(sorted(parts), ["0", "0", "1", "1"])
         self.assertEqual(len(re.findall(r'"tensors":\[{[^]]*feat', result.stdout)), 4, result.stdout)
 
+    def test_servers_hold_the_lists_of_all_parts(self) -> None:
+        result = self.launch("--num_trainers", "1", "--lists", "all", f"{PROGRAM} stat --json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(len(re.findall(r'"lists_bytes":[1-9]', result.stdout)), 4, result.stdout)
+
     def test_a_trainer_that_fails_is_named(self) -> None:
         self.fails(
             r"host 1 .*trainer 1 ended with status 3: .*why not.*log: ",
