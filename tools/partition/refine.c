@@ -14,7 +14,9 @@ gw_status gw_shares_make(const struct gw_balance *balance, const struct gw_lists
 		return GW_NO_MEMORY;
 	for (uint32_t c = 0; c < out->quantities; c++) {
 		uint64_t slack = (uint64_t)((1 + GW_BALANCE_SLACK) * (double)lists->total[c] / pieces);
-		uint64_t least = (lists->total[c] + pieces - 1) / pieces + (lists->most[c] ? lists->most[c] - 1 : 0);
+		uint64_t least = (lists->total[c] + pieces - 1) / pieces;
+		if (lists->most[c] > least)
+			least = lists->most[c];
 		out->limit[c] = slack > least ? slack : least;
 	}
 	return GW_OK;
@@ -35,6 +37,8 @@ double gw_shares_fill(const struct gw_shares *shares, uint32_t piece)
 		sum += shares->lists->total[c] ? (double)of[c] / (double)shares->lists->total[c] : 0;
 	return sum / shares->quantities;
 }
+
+#define MORE_PASSES 8u /* while a share is over its limit */
 
 struct refine {
 	struct gw_shares shares;
@@ -128,6 +132,15 @@ static uint64_t sweep(struct refine *r, uint32_t pass, uint32_t passes, int32_t 
 	return moves;
 }
 
+static bool is_over(const struct gw_shares *shares)
+{
+	for (uint64_t i = 0; i < (uint64_t)shares->pieces * shares->quantities; i++) {
+		if (shares->of[i] > shares->limit[i % shares->quantities])
+			return true;
+	}
+	return false;
+}
+
 gw_status gw_refine(const struct gw_balance *balance, const struct gw_lists *lists, uint32_t pieces, uint32_t passes,
 		    int32_t *piece)
 {
@@ -142,8 +155,11 @@ gw_status gw_refine(const struct gw_balance *balance, const struct gw_lists *lis
 		gw_balance_of_node(balance, lists->origin[v], &ntype, r.quantity);
 		gw_shares_add(&r.shares, (uint32_t)piece[v], r.quantity, false);
 	}
+	uint64_t moves = 1;
 	for (uint32_t pass = 0; pass < passes && status == GW_OK; pass++)
-		sweep(&r, pass, passes, piece);
+		moves = sweep(&r, pass, passes, piece);
+	for (uint32_t more = 0; more < MORE_PASSES && status == GW_OK && moves > 0 && is_over(&r.shares); more++)
+		moves = sweep(&r, passes - 1, passes, piece);
 	gw_shares_free(&r.shares);
 	gw_free(r.links);
 	gw_free(r.touched);
