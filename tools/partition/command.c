@@ -105,7 +105,7 @@ static gw_status partition_check(void *input)
 	struct gw_plan *plan = &a->plan;
 	if (plan->given_count == 0 && plan->method == GW_PLAN_GIVEN)
 		plan->method = GW_PLAN_METIS;
-	if (plan->objective == GW_PLAN_VOL && plan->method != GW_PLAN_METIS && plan->method != GW_PLAN_AUTO)
+	if (plan->objective == GW_PLAN_VOL && (plan->method == GW_PLAN_LP || plan->method == GW_PLAN_KAMINPAR))
 		return gw_fail(GW_INVALID, "--objtype vol is of METIS: leave it out, or use --method metis");
 	if (plan->given_count && plan->method != GW_PLAN_GIVEN)
 		return gw_fail(GW_INVALID, "--assignment replaces --method: give one of them");
@@ -261,6 +261,11 @@ static gw_status run_part(const struct partition_arguments *a, const struct gw_p
 	if (status == GW_OK)
 		status = gw_tables_record_copy(report->meta, a->out, split.graph_id);
 	if (status == GW_OK) {
+		if (plan->chosen)
+			assignment.note =
+				plan->method == GW_PLAN_METIS
+					? "auto took metis, whose memory suffices"
+					: "auto took lp, because METIS does not take this graph within the memory";
 		report->assignment = &assignment;
 		report->quality = &quality;
 		report->split = &split;

@@ -23,6 +23,7 @@ gw_status gw_plan_choose(struct gw_plan *plan, const struct gw_part *part)
 	bool refused = status == GW_LIMIT || status == GW_NO_MEMORY || status == GW_UNSUPPORTED;
 	if (status != GW_OK && !refused)
 		return status;
+	plan->chosen = true;
 	plan->method = refused && plan->objective == GW_PLAN_CUT ? GW_PLAN_LP : GW_PLAN_METIS;
 	return GW_OK;
 }

@@ -43,6 +43,7 @@ struct gw_plan {
 	uint32_t parts;
 	uint32_t trainers; /* trainers of each machine; if above 1, each part is cut into this number of pieces */
 	enum gw_plan_method method;
+	bool chosen; /* gw_plan_choose has set the method */
 	enum gw_plan_objective objective;
 	bool balance_train, balance_edges, balance_ntypes;
 	const struct gw_plan_numbers *numbers; /* [ntypes], or NULL: classes that the user numbers */
