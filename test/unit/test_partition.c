@@ -1,6 +1,7 @@
 /* graphwire partition from end to end: the parts together are the input, for graphs with every feature of the format.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -61,7 +62,7 @@ static void check_reported_cut(const char *root, const struct gw_oracle_result *
 static void test_union_is_the_input(void **state)
 {
 	static const char *const counts[] = {"1", "2", "3", "8"};
-	static const char *const methods[] = {"metis", "random"};
+	static const char *const methods[] = {"metis", "random", "lp"};
 	(void)state;
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
 		struct gw_fixture fixture;
@@ -69,7 +70,7 @@ static void test_union_is_the_input(void **state)
 		partition_begin(&fixture, seed, seed == 1 ? 17 : 300 * seed);
 		snprintf(out, sizeof(out), "%s/parts", fixture.root);
 		for (int c = 0; c < 4; c++) {
-			for (int m = 0; m < 2; m++) {
+			for (int m = 0; m < 3; m++) {
 				const char *words[] = {"--num_parts",
 						       counts[c],
 						       "--method",
@@ -101,13 +102,13 @@ static uint64_t graph_id(const char *folder)
 
 static void test_same_bytes(void **state)
 {
-	static const char *const methods[] = {"metis", "random"};
+	static const char *const methods[] = {"metis", "random", "lp"};
 	struct gw_fixture fixture;
 	char out[128];
 	(void)state;
 	partition_begin(&fixture, 5, 700);
 	snprintf(out, sizeof(out), "%s/parts", fixture.root);
-	for (int m = 0; m < 2; m++) {
+	for (int m = 0; m < 3; m++) {
 		uint64_t first = 0, other;
 		for (int threads = 1; threads <= 8; threads += threads < 3 ? 1 : 5) {
 			char option[32];
@@ -239,7 +240,7 @@ static void test_trainers(void **state)
 static void test_extremes(void **state)
 {
 	static const char *const counts[] = {"2", "5", "40"};
-	static const char *const methods[] = {"metis", "random"};
+	static const char *const methods[] = {"metis", "random", "lp"};
 	(void)state;
 	for (uint64_t scale = 2; scale <= 21; scale += 19) {
 		struct gw_fixture fixture;
@@ -247,7 +248,7 @@ static void test_extremes(void **state)
 		partition_begin(&fixture, scale, scale);
 		snprintf(out, sizeof(out), "%s/parts", fixture.root);
 		for (int c = 0; c < 3; c++) {
-			for (int m = 0; m < 2; m++) {
+			for (int m = 0; m < 3; m++) {
 				const char *words[] = {"--num-parts", counts[c],   "--method",
 						       methods[m],    "--replace", NULL};
 				struct gw_oracle_result result;
@@ -272,12 +273,12 @@ static void test_extremes(void **state)
 
 /* A disk of 256 KiB if this process may create one; else a limit of 64 KiB per file. Either way one line is printed,
  * and no file stays. */
-static void fill_disk(struct gw_fixture *fixture)
+static void fill_disk(struct gw_fixture *fixture, const char *method)
 {
 	char out[128], told[4096];
-	const char *words[] = {"--num-parts=2", NULL};
+	const char *words[] = {"--num-parts=2", "--method", method, NULL};
 	snprintf(out, sizeof(out), "%s/disk", fixture->root);
-	bool disk = mkdir(out, 0700) == 0 && unshare(CLONE_NEWNS) == 0 &&
+	bool disk = (mkdir(out, 0700) == 0 || errno == EEXIST) && unshare(CLONE_NEWNS) == 0 &&
 		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
 		    mount("tmpfs", out, "tmpfs", 0, "size=256k") == 0;
 	struct rlimit limit = {65536, 65536};
@@ -302,13 +303,15 @@ static void test_no_space(void **state)
 	int status;
 	(void)state;
 	partition_begin(&fixture, 3, 8000);
-	fflush(NULL);
-	pid_t child = fork();
-	if (child == 0)
-		fill_disk(&fixture);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
+	for (int m = 0; m < 2; m++) {
+		fflush(NULL);
+		pid_t child = fork();
+		if (child == 0)
+			fill_disk(&fixture, m ? "lp" : "metis");
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 0);
+	}
 	gw_fixture_end(&fixture);
 }
 
@@ -388,14 +391,18 @@ static void test_memory_short(void **state)
 	snprintf(given, sizeof(given), "%s/given.txt", fixture.root);
 	snprintf(out, sizeof(out), "%s/parts", fixture.root);
 	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
-	struct faulty f = {
-		.out = out,
-		.plan = {.parts = 2, .trainers = 2, .balance_train = true, .balance_edges = true, .threads = 1}};
+	struct faulty f = {.out = out,
+			   .plan = {.out = out,
+				    .parts = 2,
+				    .trainers = 2,
+				    .balance_train = true,
+				    .balance_edges = true,
+				    .threads = 1}};
 	assert_int_equal(gw_part_open(meta, 0, &options, &f.part), GW_OK);
 	write_given(meta, given);
 	f.plan.given = words;
 	f.plan.given_count = 1;
-	static const enum gw_plan_method methods[] = {GW_PLAN_GIVEN, GW_PLAN_METIS, GW_PLAN_RANDOM};
+	static const enum gw_plan_method methods[] = {GW_PLAN_GIVEN, GW_PLAN_METIS, GW_PLAN_LP, GW_PLAN_RANDOM};
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
 		f.plan.method = methods[i];
 		assert_true(gw_fault_each(assign_and_measure, &f) > 10);

@@ -29,7 +29,7 @@
 #define KAMINPAR_BYTES_NODE  128u
 #define KAMINPAR_BYTES       (64u << 20)
 
-#define REPAIR_PASSES 3u
+#define REPAIR_PASSES 8u
 #define EXIT_MODULE   3
 #define EXIT_PYTHON   4
 

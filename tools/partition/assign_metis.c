@@ -67,24 +67,23 @@ static gw_status survey(const struct metis_plan *m)
 	return status;
 }
 
-/* METIS would divide by the sum. */
-static void drop_empty(struct metis_plan *m)
+gw_status gw_metis_check(const struct gw_plan *plan, const struct gw_part *part)
 {
-	uint64_t sum[2 * GW_PLAN_CONSTRAINTS_MAX] = {0};
-	uint32_t kept = 0, place[2 * GW_PLAN_CONSTRAINTS_MAX] = {0};
-	for (uint64_t v = 0; v < m->graph.nodes; v++) {
-		for (uint32_t c = 0; c < m->constraints; c++)
-			sum[c] += (uint64_t)m->weights[v * m->constraints + c];
-	}
-	for (uint32_t c = 0; c < m->constraints; c++) {
-		if (sum[c] > 0)
-			place[kept++] = c;
-	}
-	for (uint64_t v = 0; v < m->graph.nodes; v++) {
-		for (uint32_t k = 0; k < kept; k++)
-			m->weights[v * kept + k] = m->weights[v * m->constraints + place[k]];
-	}
-	m->constraints = kept;
+	struct metis_plan m = {.plan = plan};
+	gw_status status = gw_metis_check_built();
+	if (status == GW_OK)
+		status = gw_balance_open(plan, part, &m.balance);
+	if (status == GW_OK)
+		status = survey(&m);
+	uint64_t nodes = m.balance.base ? m.balance.base[m.balance.meta->num_ntypes] : 0, entries = 2 * m.balance.edges;
+	if (status == GW_OK) /* repeats are counted as if they were not */
+		status = gw_plan_memory_check(
+			plan,
+			gw_symmetric_bytes_max(nodes, entries / 2) +
+				gw_metis_bytes(nodes, entries, m.balance.quantities, plan->parts * plan->trainers),
+			"METIS");
+	gw_balance_free(&m.balance);
+	return status;
 }
 
 static gw_status weigh(struct metis_plan *m)
@@ -102,7 +101,6 @@ static gw_status weigh(struct metis_plan *m)
 		for (uint32_t c = 0; c < m->constraints; c++) /* cannot overflow, because all edges together fit */
 			m->weights[v * m->constraints + c] = (int32_t)quantity[c];
 	}
-	drop_empty(m);
 	return GW_OK;
 }
 

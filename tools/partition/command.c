@@ -143,6 +143,8 @@ static gw_status partition_check(void *input)
 	struct gw_plan *plan = &a->plan;
 	if (plan->given_count == 0 && plan->method == GW_PLAN_GIVEN)
 		plan->method = GW_PLAN_METIS;
+	if (plan->objective == GW_PLAN_VOL && (plan->method == GW_PLAN_LP || plan->method == GW_PLAN_KAMINPAR))
+		return gw_fail(GW_INVALID, "--objtype vol is of METIS: leave it out, or use --method metis");
 	if (plan->given_count && plan->method != GW_PLAN_GIVEN)
 		return gw_fail(GW_INVALID, "--assignment replaces --method: give one of them");
 	if (plan->given_count && (plan->balance_train || plan->balance_edges || plan->balance_ntypes || a->num_numbers))
@@ -158,7 +160,7 @@ static gw_status partition_check(void *input)
 	return check_replicas(a);
 }
 
-static const char *const methods[] = {"metis", "random", "kaminpar", NULL};
+static const char *const methods[] = {"metis", "random", "kaminpar", "lp", "auto", NULL};
 static const char *const objectives[] = {"cut", "vol", NULL};
 
 #define A struct partition_arguments
@@ -167,9 +169,9 @@ static const struct gw_option table[] = {
 	 GW_OPTION_NUMBER(A, plan.parts, 1, GW_PARTS_MAX, .missing = "give the number of parts")},
 	{"out", "FOLDER", "write the parts here (must not exist)", 0,
 	 GW_OPTION_TEXT(A, out, .missing = "name a new folder for the parts")},
-	{"method", "metis|random|kaminpar",
-	 "metis (default) cuts few edges; kaminpar too, in less memory, by Python's module of that name; random works for "
-	 "any size",
+	{"method", "metis|lp|kaminpar|random|auto",
+	 "metis (default) cuts few edges; lp, label propagation, cuts about as few in less memory and time, for any size; "
+	 "kaminpar runs Python's module of that name; random needs least; auto takes metis if it fits, else lp",
 	 1, GW_OPTION_CHOICE(A, plan.method, methods)},
 	{"python", "PROGRAM",
 	 "the Python that has the module kaminpar (default python3); install it with pip install kaminpar", 1,
@@ -228,7 +230,7 @@ static const struct gw_option table[] = {
 	{"threads", "N", "default: all processors; the result does not depend on it", 2,
 	 GW_OPTION_NUMBER(A, plan.threads, 1, 256)},
 	{"memory", "SIZE",
-	 "memory that METIS may use, such as 20Gi (default: the free memory); lists of a part beyond half of it are in "
+	 "memory that the method may use, such as 20Gi (default: the free memory); lists of a part beyond half of it are in "
 	 "temporary files in the folder of FOLDER",
 	 2, GW_OPTION_NUMBER(A, plan.memory_max, 1, UINT64_MAX)},
 	{"json", NULL, "the report as one JSON object", 2, GW_OPTION_FLAG(A, json)},
@@ -321,6 +323,11 @@ static gw_status run_part(const struct partition_arguments *a, const struct gw_p
 	if (status == GW_OK && a->replicas.set)
 		status = replicate_parts(a, report, &replicas);
 	if (status == GW_OK) {
+		if (plan->chosen)
+			assignment.note =
+				plan->method == GW_PLAN_METIS
+					? "auto took metis, whose memory suffices"
+					: "auto took lp, because METIS does not take this graph within the memory";
 		report->assignment = &assignment;
 		report->quality = &quality;
 		report->split = &split;
@@ -376,7 +383,10 @@ static gw_status partition_command_run(const struct partition_arguments *a)
 	found.plan.given = a->given;
 	found.plan.out = a->out;
 	drop_mapping(part);
-	snprintf(meta->part_method, sizeof(meta->part_method), "%s", gw_plan_method_name(a->plan.method));
+	status = gw_plan_choose(&found.plan, part);
+	if (status != GW_OK)
+		goto close_part;
+	snprintf(meta->part_method, sizeof(meta->part_method), "%s", gw_plan_method_name(found.plan.method));
 	struct gw_plan_report report = {.meta = meta, .open_s = partition_seconds_since(start_ns)};
 	report.total_s = report.open_s;
 	char *config = gw_format("%s/%s.json", a->out, meta->graph_name);

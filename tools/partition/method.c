@@ -5,15 +5,27 @@ static const struct {
 	const char *name;
 	gw_status (*assign)(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment);
 } methods[] = {
-	[GW_PLAN_METIS] = {"metis", gw_assign_metis},
-	[GW_PLAN_RANDOM] = {"random", gw_assign_random},
-	[GW_PLAN_KAMINPAR] = {"kaminpar", gw_assign_kaminpar},
+	[GW_PLAN_METIS] = {"metis", gw_assign_metis},          [GW_PLAN_RANDOM] = {"random", gw_assign_random},
+	[GW_PLAN_KAMINPAR] = {"kaminpar", gw_assign_kaminpar}, [GW_PLAN_LP] = {"lp", gw_assign_lp},
 	[GW_PLAN_GIVEN] = {"given", gw_assign_given},
 };
 
 const char *gw_plan_method_name(enum gw_plan_method method)
 {
 	return methods[method].name;
+}
+
+gw_status gw_plan_choose(struct gw_plan *plan, const struct gw_part *part)
+{
+	if (plan->method != GW_PLAN_AUTO)
+		return GW_OK;
+	gw_status status = gw_metis_check(plan, part);
+	bool refused = status == GW_LIMIT || status == GW_NO_MEMORY || status == GW_UNSUPPORTED;
+	if (status != GW_OK && !refused)
+		return status;
+	plan->chosen = true;
+	plan->method = refused && plan->objective == GW_PLAN_CUT ? GW_PLAN_LP : GW_PLAN_METIS;
+	return GW_OK;
 }
 
 gw_status gw_assign(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment)

@@ -77,6 +77,26 @@ static gw_status judge(const struct gw_child *child, const struct shared *shared
 	return GW_OK;
 }
 
+/* METIS would divide by the sum. */
+static void drop_empty(struct gw_metis_job *job)
+{
+	uint64_t sum[2 * GW_PLAN_CONSTRAINTS_MAX] = {0};
+	int32_t kept = 0, place[2 * GW_PLAN_CONSTRAINTS_MAX] = {0}, all = job->constraints;
+	for (int32_t v = 0; v < job->nodes; v++) {
+		for (int32_t c = 0; c < all; c++)
+			sum[c] += (uint64_t)job->vwgt[(int64_t)v * all + c];
+	}
+	for (int32_t c = 0; c < all; c++) {
+		if (sum[c] > 0)
+			place[kept++] = c;
+	}
+	for (int32_t v = 0; v < job->nodes; v++) {
+		for (int32_t k = 0; k < kept; k++)
+			job->vwgt[(int64_t)v * kept + k] = job->vwgt[(int64_t)v * all + place[k]];
+	}
+	job->constraints = kept;
+}
+
 static gw_status take_result(struct gw_metis_job *job, const struct shared *shared)
 {
 	job->measure = shared->measure;
@@ -102,6 +122,8 @@ gw_status gw_metis_run(struct gw_metis_job *job)
 	if (shared == MAP_FAILED)
 		return gw_fail_errno(GW_NO_MEMORY, errno, "METIS: out of memory for its result");
 	struct metis_work work = {.job = job, .shared = shared};
+	if (job->vwgt)
+		drop_empty(job);
 	gw_status status = gw_child_run("METIS", metis_work, &work, &child);
 	if (status == GW_OK)
 		status = judge(&child, shared);

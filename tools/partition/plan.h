@@ -13,7 +13,7 @@
 #include "tools/store.h"
 #include "tools/times.h"
 
-enum gw_plan_method { GW_PLAN_METIS, GW_PLAN_RANDOM, GW_PLAN_KAMINPAR, GW_PLAN_GIVEN };
+enum gw_plan_method { GW_PLAN_METIS, GW_PLAN_RANDOM, GW_PLAN_KAMINPAR, GW_PLAN_LP, GW_PLAN_AUTO, GW_PLAN_GIVEN };
 enum gw_plan_objective { GW_PLAN_CUT, GW_PLAN_VOL };
 
 #define GW_PLAN_TRAIN_MASK      "train_mask" /* the node feature that --balance-train uses */
@@ -43,6 +43,7 @@ struct gw_plan {
 	uint32_t parts;
 	uint32_t trainers; /* trainers of each machine; if above 1, each part is cut into this number of pieces */
 	enum gw_plan_method method;
+	bool chosen; /* gw_plan_choose has set the method */
 	enum gw_plan_objective objective;
 	bool balance_train, balance_edges, balance_ntypes;
 	const struct gw_plan_numbers *numbers; /* [ntypes], or NULL: classes that the user numbers */
@@ -159,6 +160,17 @@ gw_status gw_kaminpar_check(const struct gw_plan *plan);
 /* The bytes that KaMinPar's process needs for a symmetric graph, in addition to the graph's file. */
 uint64_t gw_kaminpar_bytes(uint64_t nodes, uint64_t entries);
 
+/* Label propagation on the symmetric graph without loops and repeats, with METIS on a smaller graph where the build has
+ * it (assign_lp.c). The same for any number of threads. GW_LIMIT: 2^32 - 1 nodes or more, or too many quantities;
+ * GW_NO_MEMORY; GW_IO, GW_NO_SPACE: a temporary file; the errors of gw_metis_run. */
+gw_status gw_assign_lp(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment);
+
+/* Whether METIS would accept the graph: gw_assign_metis fails early in the same way. */
+gw_status gw_metis_check(const struct gw_plan *plan, const struct gw_part *part);
+
+/* The method that a plan with GW_PLAN_AUTO takes: METIS where it accepts the graph, else label propagation. */
+gw_status gw_plan_choose(struct gw_plan *plan, const struct gw_part *part);
+
 /* What the plan's method does: one of the functions above and below. */
 gw_status gw_assign(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment);
 
@@ -185,7 +197,8 @@ uint64_t gw_plan_lists_bytes(const struct gw_plan *plan);
 /* The bytes that METIS needs for a symmetric graph with this number of entries, in addition to the graph itself. */
 uint64_t gw_metis_bytes(uint64_t nodes, uint64_t entries, uint32_t constraints, uint32_t pieces);
 
-/* One run of METIS. Arrays as for METIS_PartGraphKway; weights may be NULL. */
+/* One run of METIS. Arrays as for METIS_PartGraphKway; weights may be NULL. Constraints whose sum is 0 are taken out.
+ */
 struct gw_metis_job {
 	int32_t nodes, constraints, pieces;
 	int32_t *xadj, *adjncy, *adjwgt, *vwgt;

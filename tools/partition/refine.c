@@ -14,7 +14,9 @@ gw_status gw_shares_make(const struct gw_balance *balance, const struct gw_lists
 		return GW_NO_MEMORY;
 	for (uint32_t c = 0; c < out->quantities; c++) {
 		uint64_t slack = (uint64_t)((1 + GW_BALANCE_SLACK) * (double)lists->total[c] / pieces);
-		uint64_t least = (lists->total[c] + pieces - 1) / pieces + (lists->most[c] ? lists->most[c] - 1 : 0);
+		uint64_t least = (lists->total[c] + pieces - 1) / pieces;
+		if (lists->most[c] > least)
+			least = lists->most[c];
 		out->limit[c] = slack > least ? slack : least;
 	}
 	return GW_OK;
@@ -35,6 +37,9 @@ double gw_shares_fill(const struct gw_shares *shares, uint32_t piece)
 		sum += shares->lists->total[c] ? (double)of[c] / (double)shares->lists->total[c] : 0;
 	return sum / shares->quantities;
 }
+
+#define MORE_PASSES 4u   /* while a share is over its limit */
+#define LEAST_GAIN  1e-3 /* of a move that evens out, as a part of what leaves: rounding makes no move */
 
 struct refine {
 	struct gw_shares shares;
@@ -96,11 +101,9 @@ static uint32_t choose_other(const struct refine *r, uint32_t own, uint64_t loss
 	return best;
 }
 
-/* One pass; returns the number of moves. */
-static uint64_t sweep(struct refine *r, uint32_t pass, uint32_t passes, int32_t *piece)
+static void sweep(struct refine *r, uint32_t pass, uint32_t passes, int32_t *piece)
 {
 	const struct gw_lists *lists = r->shares.lists;
-	uint64_t moves = 0;
 	uint32_t ntype = 0;
 	for (uint64_t v = 0; v < lists->nodes; v++) {
 		uint64_t n;
@@ -120,12 +123,68 @@ static uint64_t sweep(struct refine *r, uint32_t pass, uint32_t passes, int32_t 
 			gw_shares_add(&r->shares, own, r->quantity, true);
 			gw_shares_add(&r->shares, to, r->quantity, false);
 			piece[v] = (int32_t)to;
-			moves++;
 		}
 		while (r->num_touched > 0)
 			r->links[r->touched[--r->num_touched]] = 0;
 	}
-	return moves;
+}
+
+/* The shares of a piece that are over their limits. */
+static uint32_t count_over(const struct gw_shares *shares, uint32_t piece)
+{
+	uint32_t count = 0;
+	for (uint32_t c = 0; c < shares->quantities; c++)
+		count += shares->of[(uint64_t)piece * shares->quantities + c] > shares->limit[c];
+	return count;
+}
+
+static uint32_t count_all_over(const struct gw_shares *shares)
+{
+	uint32_t count = 0;
+	for (uint32_t piece = 0; piece < shares->pieces; piece++)
+		count += count_over(shares, piece);
+	return count;
+}
+
+/* What the node adds to the sum of the squares of a piece's shares, as parts of their limits; own: it is there already.
+ */
+static double weight_in(const struct refine *r, uint32_t piece, bool own)
+{
+	const uint64_t *of = r->shares.of + (uint64_t)piece * r->shares.quantities;
+	double sum = 0;
+	for (uint32_t c = 0; c < r->shares.quantities; c++) {
+		double limit = (double)(r->shares.limit[c] ? r->shares.limit[c] : 1),
+		       q = (double)r->quantity[c] / limit;
+		sum += q * (2 * (double)of[c] / limit + (own ? -q : q));
+	}
+	return sum;
+}
+
+/* Where several quantities leave no single move: nodes go where they lower the sum of the squares of all shares, until
+ * no share is over its limit. Few do, as every such move evens out the pieces. */
+static void even_out(struct refine *r, int32_t *piece)
+{
+	const struct gw_lists *lists = r->shares.lists;
+	uint32_t ntype = 0, over = count_all_over(&r->shares);
+	for (uint64_t v = 0; v < lists->nodes && over > 0; v++) {
+		uint32_t own = (uint32_t)piece[v], best = own;
+		gw_balance_of_node(r->shares.balance, lists->origin[v], &ntype, r->quantity);
+		double least = weight_in(r, own, true) * (1 - LEAST_GAIN);
+		for (uint32_t to = 0; to < r->shares.pieces; to++) {
+			double weight = to == own ? least : weight_in(r, to, false);
+			if (weight < least) {
+				least = weight;
+				best = to;
+			}
+		}
+		if (best == own)
+			continue;
+		over -= count_over(&r->shares, own) + count_over(&r->shares, best);
+		gw_shares_add(&r->shares, own, r->quantity, true);
+		gw_shares_add(&r->shares, best, r->quantity, false);
+		over += count_over(&r->shares, own) + count_over(&r->shares, best);
+		piece[v] = (int32_t)best;
+	}
 }
 
 gw_status gw_refine(const struct gw_balance *balance, const struct gw_lists *lists, uint32_t pieces, uint32_t passes,
@@ -144,6 +203,10 @@ gw_status gw_refine(const struct gw_balance *balance, const struct gw_lists *lis
 	}
 	for (uint32_t pass = 0; pass < passes && status == GW_OK; pass++)
 		sweep(&r, pass, passes, piece);
+	for (uint32_t more = 0; more < MORE_PASSES && status == GW_OK && count_all_over(&r.shares) > 0; more++) {
+		sweep(&r, passes - 1, passes, piece);
+		even_out(&r, piece);
+	}
 	gw_shares_free(&r.shares);
 	gw_free(r.links);
 	gw_free(r.touched);

@@ -1,7 +1,7 @@
 /* The shares of the pieces, and moves of nodes that cut fewer edges or even out the shares.
  *
- * A share is the sum of a quantity (balance.h) over the nodes of a piece. Its limit is 1.03 times the mean, or the mean
- * and one node of the greatest value, whichever is more.
+ * A share is the sum of a quantity (balance.h) over the nodes of a piece. Its limit is 1.03 times the mean, or the
+ * greatest value of a node if that is more.
  */
 #ifndef GW_TOOLS_PARTITION_REFINE_H
 #define GW_TOOLS_PARTITION_REFINE_H
@@ -45,11 +45,13 @@ static inline bool gw_shares_fit(const struct gw_shares *shares, uint32_t piece,
 /* The mean of the piece's shares over the quantities, as parts of the whole. */
 double gw_shares_fill(const struct gw_shares *shares, uint32_t piece);
 
-/* Moves nodes of `piece`, [lists->nodes], in `passes` passes over the lists, in ascending order. A node moves to the
+/* Moves nodes of `piece`, [lists->nodes], in `passes` passes (2 at least) over the lists, and in a few
+ * more if a share is still over its limit, in ascending order. A node moves to the
  * piece with most of its neighbours, if it fits there. Nodes leave a piece that is over a limit also if more edges are
- * cut, from the second pass on; and if they fit nowhere, to where the limits are exceeded by less. Size-constrained
- * label propagation: Meyerhenke, Sanders, Schulz, "Partitioning (hierarchically clustered) complex networks via
- * size-constrained graph clustering", 2016. The result depends on the arguments alone. GW_NO_MEMORY. */
+ * cut, from the second pass on; and if they fit nowhere, to where the limits are exceeded by less, or where they even
+ * out all shares. Size-constrained label propagation: Meyerhenke, Sanders, Schulz, "Partitioning (hierarchically
+ * clustered) complex networks via size-constrained graph clustering", 2016. The result depends on the arguments alone.
+ * GW_NO_MEMORY. */
 gw_status gw_refine(const struct gw_balance *balance, const struct gw_lists *lists, uint32_t pieces, uint32_t passes,
 		    int32_t *piece);
 

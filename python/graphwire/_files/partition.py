@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -297,7 +298,9 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     name: the graph's name.
     num_parts: the number of parts.
     out: the folder, which is created. An existing graph in it is replaced; other files in the folder stay.
-    method: "metis" or "random".
+    method: "metis"; "lp", label propagation, which cuts about as few edges in less memory and time, for graphs of any
+        size; "kaminpar", the package kaminpar of PyPI, in a process of this Python; "random"; or "auto": metis if its
+        memory suffices, else lp.
     node_features, edge_features: features to add to those of the graph, {name: rows} or {type: {name: rows}}.
         A feature is numbers or, for nodes, text, which Graph.node_texts returns.
     num_nodes: the number of nodes, or {node type: number}, if it exceeds the greatest id plus 1. Without it and without
@@ -324,8 +327,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         path}, as `graphwire partition --assignment` reads them (METIS, ParMETIS, DGL's and GraphStorm's pipelines).
         Row i is node i of the given graph.
     memory: bytes, or a text such as "20Gi", for edges and arrays while the graph is made, besides 8 bytes for each
-        node; what exceeds it is in temporary files in the folder of `out`. None: 7 tenths of the free memory. The
-        result does not depend on it.
+        node, and for the methods other than "metis"; what exceeds it is in temporary files in the folder of `out`.
+        None: 7 tenths of the free memory. The edges do not depend on it; "auto" does.
     store: features of real numbers that are stored narrow, {name: "float16", "bfloat16" or "int8_row"}: readers fetch
         fewer bytes, and get the rows in their original type, or in the dtype that they choose. Rows are rounded to
         nearest, ties to even; "int8_row" has 8 bits for each number, and a scale and an offset for each row. "NAME"
@@ -426,6 +429,10 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
             np.save(file, numbers)
             flags.append(f"--balance-nodes={escaped(ntype)}={file}")
             names[str(file)] = f"balance_nodes of {ntype}"
+        if method == "kaminpar":
+            flags += ["--python", sys.executable]
+        if method != "metis":
+            flags += limit
         if trainers > 1:
             flags += ["--num-trainers-per-machine", str(trainers)]
         beside = out.is_dir() and not _holds_graph(out)
