@@ -391,7 +391,9 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
             _build_whole(graph, source, name, flags, limit, resume, shown)
         elif isinstance(graph, Database):
             words, names = graph.write(folder, shown)
-        elif isinstance(graph, (Tables, Chunked)):
+        elif isinstance(graph, Tables):
+            words, names = graph.write(folder, limit)
+        elif isinstance(graph, Chunked):
             words, names = graph.write(folder)
         else:
             words, names = (graph.import_words, {}) if arrays is None else _written(arrays, folder)
