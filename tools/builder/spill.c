@@ -116,6 +116,15 @@ void *gw_spill_take(struct gw_spill *spill, uint64_t bytes, gw_status *status)
 	return (void *)at;
 }
 
+void gw_spill_drop(void *block, uint64_t begin, uint64_t bytes)
+{
+	const struct spill_head head = ((struct spill_head *)block)[-1];
+	uint64_t first = (begin + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES,
+		 last = (begin + bytes) / PAGE_BYTES * PAGE_BYTES;
+	if (head.mapped && first < last)
+		madvise((char *)block + first, last - first, MADV_REMOVE); /* a file system without holes keeps them */
+}
+
 void gw_spill_give(void *block)
 {
 	if (!block)
