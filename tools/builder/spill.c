@@ -60,8 +60,9 @@ gw_status gw_spill_announce(const struct gw_spill *spill, uint64_t bytes, const 
 	return GW_OK;
 }
 
-static int make_file(const char *folder)
+int gw_spill_make_file(const struct gw_spill *spill)
 {
+	const char *folder = spill->folder;
 	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
 		return fd;
@@ -77,7 +78,7 @@ static void *spill_file(struct gw_spill *spill, uint64_t bytes, gw_status *statu
 {
 	char text[GW_UNIT_TEXT_MAX];
 	uint64_t length = bytes + PAGE_BYTES;
-	int fd = make_file(spill->folder);
+	int fd = gw_spill_make_file(spill);
 	int error = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)length);
 	void *start = error ? MAP_FAILED : mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (!error && start == MAP_FAILED)

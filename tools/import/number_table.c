@@ -78,7 +78,7 @@ static gw_status number_table_read(const char *path, const struct gw_table_forma
 	struct gw_text text;
 	struct gw_table table = {0};
 	*out = (struct number_table){0};
-	gw_status status = gw_text_open(path, &text);
+	gw_status status = gw_text_open(path, NULL, &text);
 	if (status != GW_OK)
 		return status;
 	gw_table_sniff(&text, (const uint32_t[]){0}, 1, &detected);

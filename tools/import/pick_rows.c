@@ -24,7 +24,7 @@ struct picking {
 	uint64_t base, row_bytes;
 };
 
-static gw_status copy_rows(void *context, uint64_t begin, uint64_t end, unsigned thread)
+static gw_status pick_copy_rows(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	(void)thread;
 	const struct picking *p = context;
@@ -70,7 +70,7 @@ static void stage_blocks(struct blocks *b, unsigned threads)
 					  .to = b->staged + b->starts[k] * b->pick->row_bytes,
 					  .rows = b->rows + b->starts[k],
 					  .row_bytes = b->pick->row_bytes};
-		gw_parallel_for(threads, b->starts[k + 1] - b->starts[k], GRAIN, copy_rows, &picking);
+		gw_parallel_for(threads, b->starts[k + 1] - b->starts[k], GRAIN, pick_copy_rows, &picking);
 	}
 }
 
@@ -120,5 +120,5 @@ gw_status gw_import_pick_rows(struct gw_import *im, const struct gw_import_pick 
 		return pick_by_blocks(im, pick, memory, to);
 	struct picking picking = {
 		.from = pick->from, .to = to, .rows = pick->rows, .base = pick->base, .row_bytes = bytes};
-	return gw_parallel_for(im->threads, pick->count, GRAIN, copy_rows, &picking);
+	return gw_parallel_for(im->threads, pick->count, GRAIN, pick_copy_rows, &picking);
 }

@@ -320,8 +320,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         integers from 0 to num_parts - 1, or {node type: integers}; or the path of a file or a folder, or {node type:
         path}, as `graphwire partition --assignment` reads them (METIS, ParMETIS, DGL's and GraphStorm's pipelines).
         Row i is node i of the given graph.
-    memory: bytes, or a text such as "20Gi", for edges and arrays while the graph is made, besides 8 bytes for each
-        node; what exceeds it is in temporary files in the folder of `out`. None: 7 tenths of the free memory. The
+    memory: bytes, or a text such as "20Gi", for edges, ids and arrays while the graph is made, besides 8 bytes for
+        each node; what exceeds it is in temporary files in the folder of `out`. None: 7 tenths of the free memory. The
         result does not depend on it.
     store: features of real numbers that are stored narrow, {name: "float16", "bfloat16" or "int8_row"}: readers fetch
         fewer bytes, and get the rows in their original type, or in the dtype that they choose. Rows are rounded to
