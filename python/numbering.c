@@ -277,6 +277,20 @@ gw_status numbering_take(const struct id_column *columns, uint32_t count, uint64
 	return GW_OK;
 }
 
+void numbering_interleave(const struct id_batch *a, const struct id_batch *b, uint64_t rows, int64_t *offsets,
+			  uint8_t *bytes)
+{
+	int64_t end = 0;
+	offsets[0] = 0;
+	for (uint64_t i = 0; i < 2 * rows; i++) {
+		struct id id = given(i % 2 ? b : a, i / 2);
+		if (id.length)
+			memcpy(bytes + end, id.bytes, id.length);
+		end += (int64_t)id.length;
+		offsets[i + 1] = end;
+	}
+}
+
 uint64_t numbering_count(const struct held_numbering *held)
 {
 	return held->numbering ? held->numbering->count : 0;
@@ -297,6 +311,15 @@ void numbering_offsets(const struct held_numbering *held, uint64_t begin, uint64
 {
 	for (uint64_t i = 0; i < rows; i++)
 		out[i] = held->numbering ? (int64_t)text_start(held->numbering, begin + i) : 0;
+}
+
+uint64_t numbering_memory(const struct held_numbering *held)
+{
+	const struct numbering *n = held->numbering;
+	if (!n)
+		return 0;
+	uint64_t of_id = n->texts ? sizeof(*n->places) : sizeof(*n->integers);
+	return n->num_slots * sizeof(*n->slots) + n->room * of_id + n->groups_room * sizeof(*n->bases) + n->bytes_room;
 }
 
 void numbering_close(struct held_numbering *held)

@@ -39,6 +39,11 @@ struct id_column {
  * 2^32 - 2 ids, or a text of 2^16 bytes or more. GW_NO_MEMORY. After an error the numbering may only be ended. */
 gw_status numbering_take(const struct id_column *columns, uint32_t count, uint64_t rows, int64_t *out);
 
+/* Joins two batches of `rows` texts: text i of a, then text i of b. offsets: [2 rows + 1], from 0. bytes: room for all
+ * texts. */
+void numbering_interleave(const struct id_batch *a, const struct id_batch *b, uint64_t rows, int64_t *offsets,
+			  uint8_t *bytes);
+
 uint64_t numbering_count(const struct held_numbering *held);
 /* All integers in the order of their numbers, int64 [count]. Valid until the next numbering_take. NULL for texts. */
 const int64_t *numbering_integers(const struct held_numbering *held);
@@ -46,6 +51,8 @@ const int64_t *numbering_integers(const struct held_numbering *held);
 const uint8_t *numbering_bytes(const struct held_numbering *held, uint64_t *bytes);
 /* Where texts begin to begin + rows - 1 start in these bytes; text `count` starts at their end. */
 void numbering_offsets(const struct held_numbering *held, uint64_t begin, uint64_t rows, int64_t *out);
+/* The bytes of memory that the numbering has. */
+uint64_t numbering_memory(const struct held_numbering *held);
 /* Frees the slots. No id can be numbered afterwards. */
 void numbering_close(struct held_numbering *held);
 void numbering_end(struct held_numbering *held);

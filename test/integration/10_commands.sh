@@ -15,7 +15,7 @@ refuses "an unknown option in a command's place" 2 "nonsense" "$GRAPHWIRE" --non
 
 # Commands with subcommands.
 mapfile -t benchmarks < <("$GRAPHWIRE" bench --help | sed -n 's/^  \([a-z]\{3,\}\)  .*/bench \1/p')
-commands+=("${benchmarks[@]}" "import table" "import columns")
+commands+=("${benchmarks[@]}" "import table" "import columns" "import ids")
 
 for command in "${commands[@]}"; do
 	read -ra words <<<"$command"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # An import whose edges exceed the memory of its control group: 20 million edges, 480 MB as they are read and as much
-# to sort them, within 512 MiB. (test_import_memory.py compares the bytes with those of imports without a limit.)
+# to sort them, within 512 MiB; 1.5 million edges between text ids within 48 MiB.
+# (test_import_memory.py compares the bytes with those of imports without a limit.)
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
@@ -10,18 +11,22 @@ if [ -d /sys/fs/cgroup/memory ]; then
 else
 	group=/sys/fs/cgroup/gw-import-$$ limit=memory.max
 fi
-if { mkdir "$group" && echo $((576 << 20)) >"$group/$limit"; } 2>/dev/null; then
-	grouped=yes
-	within_group() { (echo "$BASHPID" >"$group/cgroup.procs" && exec "$@"); }
+if { mkdir "$group" && echo $((576 << 20)) >"$group/$limit" && rmdir "$group"; } 2>/dev/null; then
+	within_group() { # within_group MIB COMMAND…: the command in a control group of this much memory
+		local status
+		mkdir "$group" && echo $(($1 << 20)) >"$group/$limit"
+		(echo "$BASHPID" >"$group/cgroup.procs" && exec "${@:2}")
+		status=$?
+		within 50 rmdir "$group"
+		return $status
+	}
 else
 	note "this machine makes no control group for memory: the limit of the program alone is tested"
-	grouped=no
-	within_group() { "$@"; }
+	within_group() { "${@:2}"; }
 fi
 
-within_group "$GRAPHWIRE" generate rmat --scale 20 --edge-factor 20 --memory 512M --out graph >said 2>&1
+within_group 576 "$GRAPHWIRE" generate rmat --scale 20 --edge-factor 20 --memory 512M --out graph >said 2>&1
 status=$?
-[ "$grouped" = no ] || within 50 rmdir "$group"
 holds "20 M edges are sorted within 512 MiB: $(tail -n 1 said)" test $status -eq 0
 runs=$(sed -n 's/^memory: edges sorted in \([0-9]*\) runs.*/\1/p' said)
 holds "in several runs: ${runs:-none}" test "${runs:-0}" -ge 4
@@ -46,3 +51,31 @@ fi
 "$GRAPHWIRE" partition graph --num-parts 2 --method random --out whole >/dev/null
 "$GRAPHWIRE" partition graph --num-parts 2 --method random --memory 2M --out little >/dev/null
 holds "the parts are the same with a limit of 2 MiB" diff -r whole little
+
+# Text ids that exceed the memory.
+awk 'BEGIN { srand(7); for (i = 0; i < 1500000; i++) printf "user-%d\tfilm-%d\n", 300000 * rand() * rand(), 200000 * rand() }' >edges.tsv
+within_group 64 "$GRAPHWIRE" import --from edges.tsv --memory 48M --out texts >said 2>&1
+holds "1.5 M edges between text ids are imported within 48 MiB: $(tail -n 1 said)" test $? -eq 0
+runs=$(sed -n 's/^memory: ids numbered in \([0-9]*\) runs$/\1/p' said)
+holds "their ids are numbered in several runs: ${runs:-none}" test "${runs:-0}" -ge 4
+holds "the temporary files are announced" grep -q '^memory: numbering takes temporary files of up to' said
+"$GRAPHWIRE" import --from edges.tsv --quiet --out whole-texts
+holds "the graph has the same bytes" diff -r whole-texts texts
+
+# An end at any time leaves no files: signals come when the files exist.
+for signal in KILL TERM; do
+	"$GRAPHWIRE" import --from edges.tsv --memory 4M --out ended >said 2>&1 &
+	within 100 grep -q '^memory: numbering' said
+	kill -s $signal $!
+	wait $! 2>/dev/null
+	left=$(find . -name '.*' -type f; ls -d ended 2>/dev/null)
+	holds "an import that is ended by SIG$signal leaves nothing: $left" test -z "$left"
+done
+if mount -t tmpfs -o size=24m tmpfs disk 2>/dev/null; then
+	"$GRAPHWIRE" import --from edges.tsv --memory 4M --out disk/graph --quiet >full 2>&1
+	status=$?
+	left=$(ls -A disk)
+	umount disk
+	holds "a disk that is too small for ids is one line: $(cat full)" test "$status $(wc -l <full)" = "1 1"
+	holds "and leaves nothing: $left" test -z "$left"
+fi

@@ -1,5 +1,6 @@
 """graphwire import --memory: the graph has the same bytes with any limit, and the limit holds."""
 
+import gzip
 import subprocess
 
 import numpy as np
@@ -73,6 +74,28 @@ def test_text_ids_and_columns(tmp_path):
     run("import", *words, "--out", tmp_path / "whole", "--quiet")
     run("import", *words, "--out", tmp_path / "little", "--quiet", "--memory", "5k")
     assert tree(tmp_path / "little") == tree(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("form", ["numbers", "names", "zipped"])
+def test_rows_in_another_order_than_their_nodes(form, tmp_path):
+    """Features of sparse ids are by id; those of a list of names that has numbers are by line. A zipped list of edges
+    is inflated to a file."""
+    ends, random = edges_of(4, 3000)
+    ends, rows = ends * 17 + 3, NODES * 17
+    if form == "names":
+        (tmp_path / "names").write_text("".join(f"{place} name{place}\n" for place in random.permutation(rows)))
+    write = gzip.open if form == "zipped" else open
+    with write(tmp_path / "edges.tsv", "wt") as file:
+        file.writelines(f"{a}\t{b}\n" for a, b in ends)
+    np.save(tmp_path / "feat.npy", random.standard_normal((rows, 7)).astype(np.float32))
+    np.save(tmp_path / "flag.npy", random.integers(0, 2, rows).astype(np.bool_))
+    words = ["--from", tmp_path / "edges.tsv", "--node-feature", f"feat={tmp_path}/feat.npy", "--node-mask",
+             f"flag={tmp_path}/flag.npy", *(["--nodes", tmp_path / "names"] if form == "names" else
+                                            ["--ids", "compact"])]
+    run("import", *words, "--out", tmp_path / "whole", "--quiet")
+    for limit in ("1", "5k", "60k"):
+        run("import", *words, "--out", tmp_path / limit, "--quiet", "--memory", limit)
+        assert tree(tmp_path / limit) == tree(tmp_path / "whole")
 
 
 def test_errors_are_the_same(tmp_path):

@@ -13,13 +13,14 @@
 
 #include "test/support/alloc_fault.h"
 #include "test/support/import_bed.h"
+#include "tools/builder/spill.h"
 #include "tools/import/text.h"
 
 static gw_status open_name(const char *name, struct gw_text *text)
 {
 	char path[256];
 	snprintf(path, sizeof(path), "%s/%s", import_bed.root, name);
-	return gw_text_open(path, text);
+	return gw_text_open(path, NULL, text);
 }
 
 static char *slurp(const char *name, size_t *bytes)
@@ -139,7 +140,7 @@ static void what_is_no_text(void **state)
 	expect_refused("\x93NUMPY..", 8, GW_UNSUPPORTED, "npy");
 	expect_refused("1 2\n3\0 4\n", 9, GW_FORMAT, "offset 5");
 	assert_int_equal(open_name("missing", &text), GW_NOT_FOUND);
-	assert_int_equal(gw_text_open(import_bed.root, &text), GW_INVALID);
+	assert_int_equal(gw_text_open(import_bed.root, NULL, &text), GW_INVALID);
 	assert_non_null(strstr(gw_last_error(), "folder"));
 	import_bed_file(&import_bed, "empty", "", 0);
 	assert_int_equal(open_name("empty", &text), GW_OK);
@@ -173,20 +174,29 @@ static void pipes(void **state)
 	char *data = long_text(&bytes);
 	import_bed_gzip(&import_bed, "piped.gz", data, bytes);
 	char *packed = slurp("piped.gz", &packed_bytes);
-	for (int compressed = 0; compressed < 2; compressed++) {
-		int ends[2];
+	/* In memory, in a file from the start, from the second growth on, and in memory that is the spill's again. */
+	static const uint64_t budgets[] = {0, 0, 5u << 20, 1u << 30};
+	for (int i = 0; i < 8; i++) {
+		int ends[2], compressed = i % 2, kind = i / 2;
 		pthread_t thread;
 		struct gw_text text;
+		struct gw_spill spill;
+		assert_int_equal(gw_spill_open(&spill, import_bed.root, budgets[kind]), GW_OK);
 		assert_int_equal(pipe(ends), 0);
 		struct feeder feeder = {
 			.fd = ends[1], .data = compressed ? packed : data, .bytes = compressed ? packed_bytes : bytes};
 		assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
-		assert_int_equal(gw_text_open_fd("a pipe", ends[0], &text), GW_OK);
+		assert_int_equal(gw_text_open_fd("a pipe", ends[0], kind ? &spill : NULL, &text), GW_OK);
 		pthread_join(thread, NULL);
 		close(ends[0]);
 		assert_int_equal(text.bytes, bytes);
 		assert_memory_equal(text.data, data, bytes);
+		uint64_t in_files = kind == 1 && compressed ? packed_bytes + bytes : kind == 1 || kind == 2 ? bytes : 0;
+		assert_int_equal(spill.file_bytes, in_files);
+		assert_int_equal(spill.budget < budgets[kind], kind == 3);
 		gw_text_close(&text);
+		assert_int_equal(spill.budget, budgets[kind]);
+		gw_spill_close(&spill);
 	}
 	free(packed);
 	free(data);

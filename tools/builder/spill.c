@@ -60,8 +60,9 @@ gw_status gw_spill_announce(const struct gw_spill *spill, uint64_t bytes, const 
 	return GW_OK;
 }
 
-static int make_file(const char *folder)
+int gw_spill_make_file(const struct gw_spill *spill)
 {
+	const char *folder = spill->folder;
 	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
 		return fd;
@@ -76,7 +77,7 @@ static int make_file(const char *folder)
 gw_status gw_spill_file(struct gw_spill *spill, uint64_t bytes, int *fd)
 {
 	char text[GW_UNIT_TEXT_MAX];
-	*fd = make_file(spill->folder);
+	*fd = gw_spill_make_file(spill);
 	int error = *fd < 0 ? errno : posix_fallocate(*fd, 0, (off_t)bytes);
 	if (error && *fd >= 0)
 		close(*fd);
@@ -126,6 +127,15 @@ void *gw_spill_take(struct gw_spill *spill, uint64_t bytes, gw_status *status)
 	((struct spill_head *)at)[-1] =
 		(struct spill_head){.spill = counts ? spill : NULL, .start = start, .bytes = bytes};
 	return (void *)at;
+}
+
+void gw_spill_drop(void *block, uint64_t begin, uint64_t bytes)
+{
+	const struct spill_head head = ((struct spill_head *)block)[-1];
+	uint64_t first = (begin + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES,
+		 last = (begin + bytes) / PAGE_BYTES * PAGE_BYTES;
+	if (head.mapped && first < last)
+		madvise((char *)block + first, last - first, MADV_REMOVE); /* a file system without holes keeps them */
 }
 
 void gw_spill_give(void *block)

@@ -31,9 +31,15 @@ gw_status gw_spill_file(struct gw_spill *spill, uint64_t bytes, int *fd);
  * spill without files says nothing. */
 gw_status gw_spill_announce(const struct gw_spill *spill, uint64_t bytes, const char *what, bool quiet);
 
+/* A file without a name in the spill's folder, for a block that grows; the caller closes it. -1 with errno. */
+int gw_spill_make_file(const struct gw_spill *spill);
+
 /* At least one byte, aligned to 64. On failure NULL: GW_NO_MEMORY, or GW_IO with the folder if the disk is full or
  * refuses a file. For sequences of calls: a call that finds *status set does nothing. */
 void *gw_spill_take(struct gw_spill *spill, uint64_t bytes, gw_status *status);
+/* The bytes of a block are not needed any more: those of a file leave the memory and the disk. They may be zeros then.
+ */
+void gw_spill_drop(void *block, uint64_t begin, uint64_t bytes);
 void gw_spill_give(void *block); /* NULL is allowed */
 
 #endif

@@ -403,7 +403,7 @@ static gw_status columns_examine(struct columns_arguments *a, struct gw_text_spa
 static gw_status read_file_of(struct columns_arguments *a, const char *path, struct gw_text_span *fields)
 {
 	struct gw_import_file file = {.path = path, .text_format = a->import.text};
-	gw_status status = gw_text_open(path, &file.text);
+	gw_status status = gw_text_open(path, NULL, &file.text);
 	if (status != GW_OK)
 		return status;
 	if (a->num_columns)

@@ -8,6 +8,7 @@
 #include "core/memory/alloc.h"
 #include "tools/import/columns.h"
 #include "tools/import/combine.h"
+#include "tools/import/id_numbers.h"
 #include "tools/import/number_table.h"
 #include "tools/output_options.h"
 #include "tools/phase.h"
@@ -28,7 +29,7 @@ static const char doc[] =
 	"such as GraphML, GML, JSON, N-Triples and METIS's, are refused by name, unless --format text is given.\n\n"
 	"graphwire import table --help describes the conversion of text tables of numbers to .npy, "
 	"graphwire import columns --help how to see what import reads, graphwire import combine --help how types of "
-	"several graphs become one.\n\n"
+	"several graphs become one, graphwire import ids --help how ids alone are numbered.\n\n"
 	"Examples:\n"
 	"  graphwire import --from edges.tsv.gz --out graph/\n"
 	"  graphwire import --from ratings.csv --src-column user --dst-column item \\\n"
@@ -339,6 +340,11 @@ int gw_tool_import(int argc, char **argv)
 		static char name_of_columns[] = "graphwire import columns";
 		argv[1] = name_of_columns;
 		return gw_import_columns_main(argc - 1, argv + 1);
+	}
+	if (argc > 1 && strcmp(argv[1], "ids") == 0) {
+		static char name_of_ids[] = "graphwire import ids";
+		argv[1] = name_of_ids;
+		return gw_id_numbers_main(argc - 1, argv + 1);
 	}
 	if (argc > 1 && strcmp(argv[1], "combine") == 0) {
 		static char name_of_combine[] = "graphwire import combine";

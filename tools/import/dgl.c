@@ -194,7 +194,7 @@ gw_status gw_import_chunked(struct gw_import *im, const char *path)
 	struct gw_chunked c = {.im = im, .path = path};
 	struct gw_text text;
 	json_error_t error;
-	gw_status status = gw_text_open_file(path, &text);
+	gw_status status = gw_text_open_file(path, NULL, &text);
 	if (status != GW_OK)
 		return status;
 	c.root = json_loadb(text.data ? text.data : "", text.bytes, JSON_REJECT_DUPLICATES, &error);

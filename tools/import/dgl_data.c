@@ -128,7 +128,7 @@ static gw_status append_csv(const struct gw_chunked *c, const char *path, char d
 					 .quotes = gw_table_quotes_of(delimiter),
 					 .exact = true,
 					 .header = GW_HEADER_NONE};
-	gw_status status = gw_text_open_file(path, &text);
+	gw_status status = gw_text_open_file(path, gw_import_memory(c->im).spill, &text);
 	if (status != GW_OK)
 		return status;
 	status = gw_table_scan(&text, &format, c->im->threads, &table);

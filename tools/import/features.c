@@ -14,6 +14,7 @@
 #include "tools/import/import.h"
 #include "tools/import/masks.h"
 #include "tools/import/npz.h"
+#include "tools/import/pick_rows.h"
 #include "tools/import/strings.h"
 #include "tools/import/words.h"
 
@@ -238,23 +239,6 @@ gw_status gw_import_archive_features(struct gw_import *im, const struct gw_npz *
 
 /* ---- to the builder ---- */
 
-struct picking {
-	const uint8_t *from;
-	uint8_t *to;
-	const uint64_t *rows;
-	uint64_t base; /* the input id of the first row */
-	size_t row_bytes;
-};
-
-static gw_status features_pick_rows(void *context, uint64_t begin, uint64_t end, unsigned thread)
-{
-	(void)thread;
-	const struct picking *p = context;
-	for (uint64_t i = begin; i < end; i++)
-		memcpy(p->to + i * p->row_bytes, p->from + (p->rows[i] - p->base) * p->row_bytes, p->row_bytes);
-	return GW_OK;
-}
-
 /* The rows of the input that the nodes of a space take, and the number of the first of them. NULL: node i takes row i.
  */
 static const uint64_t *rows_of_nodes(const struct gw_import_space *space, uint64_t *base)
@@ -284,15 +268,14 @@ static gw_status pick_array(struct gw_import *im, const struct gw_import_space *
 	uint64_t bytes = gw_dtype_bytes(array->dtype);
 	for (uint32_t d = 1; d < array->ndim; d++)
 		bytes *= array->shape[d];
-	gw_status status = GW_OK;
-	struct picking picking = {.from = array->data, .rows = rows, .base = base, .row_bytes = bytes};
-	picking.to = gw_import_take(im, space->count, bytes ? bytes : 1, &status);
-	if (status != GW_OK)
-		return status;
-	gw_parallel_for(im->threads, space->count, GRAIN, features_pick_rows, &picking);
-	array->data = picking.to;
+	const struct gw_import_pick pick = {.from = array->data,
+					    .row_bytes = bytes,
+					    .input_rows = array->shape[0],
+					    .rows = rows,
+					    .base = base,
+					    .count = space->count};
 	array->shape[0] = space->count;
-	return GW_OK;
+	return gw_import_pick_rows(im, &pick, &array->data);
 }
 
 struct filling {

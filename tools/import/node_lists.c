@@ -132,7 +132,7 @@ static gw_status check_line_ends(const struct gw_import_space *space)
 static gw_status read_text_list(struct gw_import *im, struct gw_import_space *space)
 {
 	struct list_form form;
-	gw_status status = gw_text_open(space->list_path, &space->list_text);
+	gw_status status = gw_text_open(space->list_path, gw_import_memory(im).spill, &space->list_text);
 	if (status == GW_OK && im->options->format != GW_FROM_TEXT)
 		status = gw_other_formats_check(&space->list_text);
 	if (status == GW_OK)

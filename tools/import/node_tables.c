@@ -67,7 +67,7 @@ gw_status gw_import_table_format(const char *path, const struct gw_text *text, s
 static gw_status open_node_table(struct gw_import *im, struct gw_import_space *space)
 {
 	struct gw_table_format format = im->options->text;
-	gw_status status = gw_text_open(space->list_path, &space->list_text);
+	gw_status status = gw_text_open(space->list_path, gw_import_memory(im).spill, &space->list_text);
 	if (status == GW_OK && im->options->format != GW_FROM_TEXT)
 		status = gw_other_formats_check(&space->list_text);
 	if (status != GW_OK)

@@ -6,15 +6,11 @@
  */
 #include "tools/import/number_table.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <unistd.h>
-
 #include "core/errors/options.h"
-#include "core/graph/npy.h"
 #include "core/memory/alloc.h"
 #include "core/memory/memory.h"
 #include "core/system/parallel.h"
+#include "tools/import/npy_write.h"
 #include "tools/import/numbers.h"
 #include "tools/output_options.h"
 
@@ -82,7 +78,7 @@ static gw_status number_table_read(const char *path, const struct gw_table_forma
 	struct gw_text text;
 	struct gw_table table = {0};
 	*out = (struct number_table){0};
-	gw_status status = gw_text_open(path, &text);
+	gw_status status = gw_text_open(path, NULL, &text);
 	if (status != GW_OK)
 		return status;
 	gw_table_sniff(&text, (const uint32_t[]){0}, 1, &detected);
@@ -106,26 +102,8 @@ static gw_status number_table_read(const char *path, const struct gw_table_forma
 
 static gw_status number_table_write(const struct number_table *table, const char *path)
 {
-	uint8_t header[GW_NPY_HEADER_BYTES];
 	const uint64_t shape[2] = {table->rows, table->columns};
-	gw_status status = gw_npy_format(table->dtype, 2, shape, header);
-	if (status != GW_OK)
-		return status;
-	FILE *file = fopen(path, "wbe");
-	if (!file)
-		return gw_fail_errno(GW_IO, errno, "%s", path);
-	uint64_t count = table->rows * table->columns;
-	bool written = fwrite(header, sizeof(header), 1, file) == 1 &&
-		       fwrite(table->values, gw_dtype_bytes(table->dtype), count, file) == count;
-	int error = errno;
-	if (fclose(file) != 0 && written) {
-		error = errno;
-		written = false;
-	}
-	if (written)
-		return GW_OK;
-	unlink(path);
-	return gw_fail_errno(GW_IO, error, "%s: write", path);
+	return gw_import_npy_write(path, table->dtype, 2, shape, table->values);
 }
 
 struct table_arguments {

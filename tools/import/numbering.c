@@ -29,6 +29,8 @@
 #define RUNS_MAX     4096u
 #define FEW_RUNS     256u
 #define RUN_VALUES   (64u << 10)
+#define SAMPLES      4096u
+#define PLACE_BYTES  (sizeof(uint16_t) + sizeof(uint32_t)) /* of a position: its run, and its place there */
 #define TABLE_BYTES  64u /* of a different value in a run's table, while the table grows */
 #define CURSOR_SHARE 8u  /* of the memory is for cursors, at most */
 #define SLOTS_FIRST  1024u
@@ -70,6 +72,7 @@ struct work {
 	struct gw_numbering *out;
 	uint32_t num_columns, count; /* count: of runs */
 	bool text;
+	bool spills; /* to files: the disk is the limit, so a pass less is faster than two in parallel */
 	uint64_t num_pieces, positions;
 	uint64_t *values;         /* [pieces][count] how many values of a piece a run has; then the first one's place */
 	uint64_t *bytes;          /* [pieces][count] the same for their bytes */
@@ -119,29 +122,32 @@ static uint64_t copy_bytes(const struct gw_numbering_column *column, uint64_t va
 	return column->text ? sizeof(uint16_t) + gw_text_span(column->text, value).bytes : sizeof(value);
 }
 
-static uint64_t all_copy_bytes(const struct work *work)
+/* About how many bytes the copies take, by some values of each column. */
+static uint64_t guess_copies(const struct work *work)
 {
 	uint64_t bytes = 0;
 	for (uint32_t c = 0; c < work->num_columns; c++) {
 		const struct gw_numbering_column *column = &work->columns[c];
-		for (uint64_t i = 0; i < column->rows * width(column); i++)
-			bytes += copy_bytes(column, *value_at(column, i));
+		uint64_t values = column->rows * width(column), step = values / SAMPLES + 1, sum = 0, taken = 0;
+		for (uint64_t i = 0; i < values; i += step, taken++)
+			sum += copy_bytes(column, *value_at(column, i));
+		bytes += taken ? (uint64_t)((double)sum / (double)taken * (double)values) : 0;
 	}
 	return bytes;
 }
 
-/* So many that a table stays in a processor's cache if it can, and that the tables and copies of a run for each thread
- * fit into the memory. */
-static void count_runs(struct work *work, uint64_t copies, unsigned threads, uint64_t memory)
+/* So many that the tables and copies of a run for each thread fit into the memory; and if all values do, that a table
+ * stays in a processor's cache. */
+static void count_runs(struct work *work, unsigned threads, const struct gw_numbering_memory *memory)
 {
-	uint64_t wanted = work->positions / RUN_VALUES + 1, most = RUNS_MAX;
+	uint64_t wanted = work->positions / RUN_VALUES + 1, most = RUNS_MAX, copies = guess_copies(work);
 	wanted = wanted < FEW_RUNS ? wanted : FEW_RUNS;
-	if (memory) {
-		uint64_t bytes = copies + work->positions * TABLE_BYTES;
-		uint64_t needed = bytes / (memory / (threads ? threads : 1) + 1) + 1;
-		uint64_t fit = memory / CURSOR_SHARE / ((work->num_pieces + 1) * 2 * sizeof(uint64_t)) + 2;
+	if (memory->bytes) {
+		uint64_t needed = (copies + work->positions * TABLE_BYTES) / (memory->bytes / threads + 1) + 1;
+		uint64_t fit = memory->bytes / CURSOR_SHARE / ((work->num_pieces + 1) * 2 * sizeof(uint64_t)) + 2;
 		most = fit < most ? fit : most;
-		wanted = needed > wanted ? needed : wanted;
+		work->spills = copies + work->positions * PLACE_BYTES > memory->spill->budget;
+		wanted = needed > wanted || work->spills ? needed : wanted;
 		work->out->runs = needed > 1;
 	}
 	work->count = (uint32_t)(wanted < most ? wanted : most);
@@ -364,6 +370,7 @@ static gw_status place_run(struct work *work, uint32_t run)
 		count_firsts_of(work, run, i, count, &p);
 	}
 	work->number_starts[run] = table.count;
+	gw_spill_drop(work->copies, work->byte_starts[run], work->byte_starts[run + 1] - work->byte_starts[run]);
 	gw_free(table.slots);
 	gw_free(table.first);
 	return status;
@@ -380,12 +387,12 @@ static gw_status place_values(void *context, uint64_t begin, uint64_t end, unsig
 
 /* ---- the numbers ---- */
 
-/* Numbers the first values of a piece, or replaces all of its values. */
-static gw_status number_piece(struct work *work, uint64_t p, bool replace)
+/* Numbers the first values of a piece, replaces all of its values, or both, if the pieces before it are done. */
+static gw_status number_piece(struct work *work, uint64_t p, bool number, bool replace)
 {
 	const struct numbering_piece *piece = &work->pieces[p];
 	const struct gw_numbering_column *column = &work->columns[piece->column];
-	uint64_t w = width(column), number = work->firsts[p], at = piece->position;
+	uint64_t w = width(column), next = work->firsts[p], at = piece->position;
 	uint64_t *cursors = gw_malloc(work->count * sizeof(*cursors));
 	if (!cursors)
 		return GW_NO_MEMORY;
@@ -394,13 +401,13 @@ static gw_status number_piece(struct work *work, uint64_t p, bool replace)
 		uint32_t run = work->run_of[at++], place = work->places[cursors[run]++];
 		uint64_t *known = &work->numbers[work->number_starts[run] + (place & ~FIRST)];
 		uint64_t *value = value_at(column, i);
-		if (replace) {
-			*value = *known;
-		} else if (place & FIRST) {
-			work->out->values[number] = *value;
-			work->out->columns[number] = piece->column;
-			*known = number++;
+		if (number && place & FIRST) {
+			work->out->values[next] = *value;
+			work->out->columns[next] = piece->column;
+			*known = next++;
 		}
+		if (replace)
+			*value = *known;
 	}
 	gw_free(cursors);
 	return GW_OK;
@@ -411,7 +418,7 @@ static gw_status number_firsts(void *context, uint64_t begin, uint64_t end, unsi
 	(void)thread;
 	gw_status status = GW_OK;
 	for (uint64_t p = begin; p < end && status == GW_OK; p++)
-		status = number_piece(context, p, false);
+		status = number_piece(context, p, true, false);
 	return status;
 }
 
@@ -420,23 +427,27 @@ static gw_status replace_values(void *context, uint64_t begin, uint64_t end, uns
 	(void)thread;
 	gw_status status = GW_OK;
 	for (uint64_t p = begin; p < end && status == GW_OK; p++)
-		status = number_piece(context, p, true);
+		status = number_piece(context, p, false, true);
 	return status;
+}
+
+static gw_status number_pieces(struct work *work, unsigned threads)
+{
+	gw_status status = GW_OK;
+	for (uint64_t p = 0; work->spills && p < work->num_pieces && status == GW_OK; p++)
+		status = number_piece(work, p, true, true);
+	if (work->spills)
+		return status;
+	status = gw_parallel_for(threads, work->num_pieces, 1, number_firsts, work);
+	return status != GW_OK ? status : gw_parallel_for(threads, work->num_pieces, 1, replace_values, work);
 }
 
 /* ---- the whole ---- */
 
-static gw_status take_all(struct work *work, unsigned threads, const struct gw_numbering_memory *memory)
+static gw_status take_counts(struct work *work, const struct gw_numbering_memory *memory)
 {
-	uint64_t copies = all_copy_bytes(work), positions = work->positions;
-	uint64_t long_bytes = copies + positions * (sizeof(*work->run_of) + sizeof(*work->places));
-	count_runs(work, copies, threads, memory->bytes);
-	gw_status status = long_bytes <= memory->spill->budget
-				   ? GW_OK
-				   : gw_spill_announce(memory->spill, long_bytes, "numbering", memory->quiet);
-	if (status != GW_OK)
-		return status;
 	uint64_t cells = work->num_pieces * work->count, starts = work->count + 1ull;
+	gw_status status = GW_OK;
 	work->values = gw_calloc(cells, sizeof(*work->values));
 	work->bytes = gw_calloc(cells, sizeof(*work->bytes));
 	work->value_starts = gw_calloc(starts, sizeof(*work->value_starts));
@@ -446,9 +457,19 @@ static gw_status take_all(struct work *work, unsigned threads, const struct gw_n
 	if (!work->values || !work->bytes || !work->value_starts || !work->byte_starts || !work->number_starts ||
 	    !work->firsts)
 		return GW_NO_MEMORY;
-	work->run_of = gw_spill_take(memory->spill, positions * sizeof(*work->run_of), &status);
+	work->run_of = gw_spill_take(memory->spill, work->positions * sizeof(*work->run_of), &status);
+	return status;
+}
+
+static gw_status take_places(struct work *work, const struct gw_numbering_memory *memory)
+{
+	uint64_t copies = work->byte_starts[work->count];
+	gw_status status = GW_OK;
+	if (work->spills)
+		status = gw_spill_announce(memory->spill, copies + work->positions * PLACE_BYTES, "numbering",
+					   memory->quiet);
 	work->copies = gw_spill_take(memory->spill, copies, &status);
-	work->places = gw_spill_take(memory->spill, positions * sizeof(*work->places), &status);
+	work->places = gw_spill_take(memory->spill, work->positions * sizeof(*work->places), &status);
 	return status;
 }
 
@@ -491,20 +512,23 @@ static gw_status begin_numbers(struct work *work, struct gw_spill *spill)
 static gw_status number_all(struct work *work, unsigned threads, const struct gw_numbering_memory *memory)
 {
 	gw_status status = cut_pieces(work);
-	if (status == GW_OK)
-		status = take_all(work, threads, memory);
+	if (status != GW_OK)
+		return status;
+	count_runs(work, threads, memory);
+	status = take_counts(work, memory);
 	if (status != GW_OK)
 		return status;
 	gw_parallel_for(threads, work->num_pieces, 1, count_values, work);
 	place_pieces(work, work->values, work->value_starts);
 	place_pieces(work, work->bytes, work->byte_starts);
+	status = take_places(work, memory);
+	if (status != GW_OK)
+		return status;
 	gw_parallel_for(threads, work->num_pieces, 1, copy_values, work);
 	status = gw_parallel_for(threads, work->count, 1, place_values, work);
 	if (status == GW_OK)
 		status = begin_numbers(work, memory->spill);
-	if (status == GW_OK)
-		status = gw_parallel_for(threads, work->num_pieces, 1, number_firsts, work);
-	return status != GW_OK ? status : gw_parallel_for(threads, work->num_pieces, 1, replace_values, work);
+	return status == GW_OK ? number_pieces(work, threads) : status;
 }
 
 gw_status gw_numbering_create(struct gw_numbering_column *columns, uint32_t count, unsigned threads,

@@ -33,8 +33,8 @@ struct gw_numbering {
 };
 
 /* Replaces all values by their numbers. While it works, it uses 14 bytes for each value, or 8 and the text, which are
- * blocks of the spill; a table for each thread; and 8 bytes for each number. count: at least 1. Errors leave the
- * columns undefined: GW_NO_MEMORY, GW_IO, GW_NO_SPACE with the spill's folder, GW_LIMIT. */
+ * blocks of the spill; a table for each thread; and 8 bytes for each number. count and threads: at least 1. Errors
+ * leave the columns undefined: GW_NO_MEMORY, GW_IO, GW_NO_SPACE with the spill's folder, GW_LIMIT. */
 gw_status gw_numbering_create(struct gw_numbering_column *columns, uint32_t count, unsigned threads,
 			      const struct gw_numbering_memory *memory, struct gw_numbering *out);
 void gw_numbering_free(struct gw_numbering *numbering);

@@ -214,8 +214,9 @@ static gw_status check_repeats(const struct gw_import_file *file)
 
 gw_status gw_import_text_examine(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
 {
-	gw_status status =
-		file->delimiter ? gw_text_open_file(file->path, &file->text) : gw_text_open(file->path, &file->text);
+	struct gw_spill *spill = gw_import_memory(im).spill;
+	gw_status status = file->delimiter ? gw_text_open_file(file->path, spill, &file->text)
+					   : gw_text_open(file->path, spill, &file->text);
 	if (status != GW_OK)
 		return status;
 	im->input_bytes += file->text.file_bytes;

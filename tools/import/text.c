@@ -4,7 +4,8 @@
  *   gzip         -> inflated into memory      (one thread inflates a stream; concatenated streams are allowed)
  *   pipe         -> read into memory, then as above
  *
- * The text must fit in memory. That is no further limit: its edges must fit too, and take about as much, 16 bytes each.
+ * A text that exceeds the memory of the caller's spill grows in a file of it, without a name. Without a spill, it must
+ * fit in memory.
  */
 #include "tools/import/text.h"
 
@@ -21,17 +22,60 @@
 #include "core/memory/alloc.h"
 #include "core/memory/memory.h"
 #include "core/system/clock.h"
+#include "tools/builder/spill.h"
 
 #define READ_BYTES    (1u << 20)
 #define INFLATE_BYTES (4u << 20)  /* per call of inflate */
 #define SNIFF_BYTES   (64u << 10) /* bytes searched for NUL */
 #define LOOK_AHEAD    (64u << 20) /* read-ahead requested when a mapped file is opened */
 
-/* Growing memory: an anonymous mapping. */
+/* Growing memory: an anonymous mapping, or that of a file. */
 struct growing {
 	char *data;
 	uint64_t bytes, capacity, limit;
+	struct gw_spill *spill; /* or NULL */
+	int fd;                 /* of the file; -1: in memory */
 };
+
+/* The limit for a compressed file or a pipe. A small gzip file can inflate to more than any memory. */
+static struct growing growing_begin(struct gw_spill *spill)
+{
+	struct growing memory = {.limit = GW_TEXT_BYTES_MAX, .spill = spill, .fd = -1};
+	struct gw_memory host;
+	if (!spill || !spill->folder) {
+		gw_memory_read("", -1, &host);
+		memory.limit = host.available < memory.limit ? host.available : memory.limit;
+	}
+	return memory;
+}
+
+static gw_status growing_fail(const struct growing *memory, uint64_t capacity, const char *name)
+{
+	if (memory->fd < 0)
+		return gw_fail_errno(GW_NO_MEMORY, errno, "%s: out of memory for %llu bytes of text", name,
+				     (unsigned long long)capacity);
+	return gw_fail_errno(GW_IO, errno, "%s: a temporary file of %llu bytes in %s", name,
+			     (unsigned long long)capacity, memory->spill->folder);
+}
+
+/* Moves the text to a file. */
+static gw_status growing_to_file(struct growing *memory, uint64_t capacity, const char *name)
+{
+	memory->fd = gw_spill_make_file(memory->spill);
+	if (memory->fd < 0)
+		return gw_fail_errno(GW_IO, errno, "%s: a temporary file in %s", name, memory->spill->folder);
+	errno = posix_fallocate(memory->fd, 0, (off_t)capacity);
+	void *data = errno ? MAP_FAILED : mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_SHARED, memory->fd, 0);
+	if (data == MAP_FAILED)
+		return growing_fail(memory, capacity, name);
+	if (memory->data) {
+		memcpy(data, memory->data, memory->bytes);
+		munmap(memory->data, memory->capacity);
+	}
+	memory->data = data;
+	memory->capacity = capacity;
+	return GW_OK;
+}
 
 static gw_status growing_reserve(struct growing *memory, uint64_t more, const char *name)
 {
@@ -49,29 +93,44 @@ static gw_status growing_reserve(struct growing *memory, uint64_t more, const ch
 	if (capacity > memory->limit)
 		capacity = memory->limit;
 	capacity = (capacity + 0xffff) & ~0xffffull;
+	if (memory->fd < 0 && memory->spill && memory->spill->folder && capacity > memory->spill->budget)
+		return growing_to_file(memory, capacity, name);
+	errno = memory->fd < 0 ? 0 : posix_fallocate(memory->fd, 0, (off_t)capacity);
+	if (errno)
+		return growing_fail(memory, capacity, name);
 	void *data = memory->data ? mremap(memory->data, memory->capacity, capacity, MREMAP_MAYMOVE)
 				  : mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (data == MAP_FAILED)
-		return gw_fail_errno(GW_NO_MEMORY, errno, "%s: out of memory for %llu bytes of text", name,
-				     (unsigned long long)capacity);
+		return growing_fail(memory, capacity, name);
 	memory->data = data;
 	memory->capacity = capacity;
 	return GW_OK;
+}
+
+/* Makes the memory that of a text. What a file has reserved beyond the text is free again. */
+static void growing_end(struct growing *memory, struct gw_text *text)
+{
+	bool in_file = memory->fd >= 0;
+	if (in_file) {
+		memory->spill->file_bytes += memory->bytes;
+		if (ftruncate(memory->fd, (off_t)memory->bytes) != 0)
+			errno = 0; /* the space stays reserved */
+		close(memory->fd);
+	} else if (memory->spill && memory->spill->folder) {
+		memory->spill->budget -= memory->capacity;
+		text->spill = memory->spill;
+	}
+	text->data = text->mapping = memory->data;
+	text->bytes = memory->bytes;
+	text->mapping_bytes = memory->capacity;
 }
 
 static void growing_free(struct growing *memory)
 {
 	if (memory->data)
 		munmap(memory->data, memory->capacity);
-	*memory = (struct growing){0};
-}
-
-/* The limit for a compressed file or a pipe. A small gzip file can inflate to more than any memory. */
-static uint64_t memory_limit(void)
-{
-	struct gw_memory memory;
-	gw_memory_read("", -1, &memory);
-	return memory.available < GW_TEXT_BYTES_MAX ? memory.available : GW_TEXT_BYTES_MAX;
+	if (memory->fd >= 0)
+		close(memory->fd);
 }
 
 static gw_status text_read_all(int fd, const char *name, struct growing *memory)
@@ -186,25 +245,33 @@ static gw_status check_text(const struct gw_text *text)
 	return GW_OK;
 }
 
-static gw_status inflate_text(struct gw_text *text)
+/* The memory of a text that ends is the spill's again. */
+static void text_give_back(struct gw_text *text)
 {
-	struct growing memory = {.limit = memory_limit()};
+	if (text->spill)
+		text->spill->budget += text->mapping_bytes;
+	text->spill = NULL;
+}
+
+static gw_status inflate_text(struct gw_text *text, struct gw_spill *spill)
+{
+	struct growing memory = growing_begin(spill);
 	gw_status status = inflate_all(text, &memory);
 	if (status != GW_OK) {
 		growing_free(&memory);
 		return status;
 	}
+	uint64_t file_bytes = text->file_bytes;
 	if (text->mapping)
 		gw_filemap_close(text->mapping, text->mapping_bytes);
-	text->data = memory.data;
-	text->bytes = memory.bytes;
-	text->mapping = memory.data;
-	text->mapping_bytes = memory.capacity;
+	text_give_back(text);
+	growing_end(&memory, text);
+	text->file_bytes = file_bytes;
 	text->inflated = true;
 	return GW_OK;
 }
 
-static gw_status map_or_read(struct gw_text *text, int fd)
+static gw_status map_or_read(struct gw_text *text, int fd, struct gw_spill *spill)
 {
 	struct stat info;
 	if (fstat(fd, &info) != 0)
@@ -212,11 +279,13 @@ static gw_status map_or_read(struct gw_text *text, int fd)
 	if (S_ISDIR(info.st_mode))
 		return gw_fail(GW_INVALID, "%s is a folder: name a file in it", text->name);
 	if (!S_ISREG(info.st_mode)) {
-		struct growing memory = {.limit = memory_limit()};
+		struct growing memory = growing_begin(spill);
 		gw_status status = text_read_all(fd, text->name, &memory);
-		text->data = text->mapping = memory.data;
-		text->bytes = text->file_bytes = memory.bytes;
-		text->mapping_bytes = memory.capacity;
+		if (status != GW_OK)
+			growing_free(&memory);
+		else
+			growing_end(&memory, text);
+		text->file_bytes = text->bytes;
 		return status;
 	}
 	text->bytes = text->file_bytes = (uint64_t)info.st_size;
@@ -235,15 +304,15 @@ static gw_status map_or_read(struct gw_text *text, int fd)
 	return GW_OK;
 }
 
-gw_status gw_text_open_fd(const char *name, int fd, struct gw_text *out)
+gw_status gw_text_open_fd(const char *name, int fd, struct gw_spill *spill, struct gw_text *out)
 {
 	*out = (struct gw_text){0};
 	struct gw_text text = {.name = gw_strdup(name)};
 	if (!text.name)
 		return GW_NO_MEMORY;
-	gw_status status = map_or_read(&text, fd);
+	gw_status status = map_or_read(&text, fd, spill);
 	if (status == GW_OK && starts_with(&text, "\x1f\x8b", 2))
-		status = inflate_text(&text);
+		status = inflate_text(&text, spill);
 	if (status == GW_OK)
 		status = check_text(&text);
 	if (status != GW_OK) {
@@ -256,20 +325,20 @@ gw_status gw_text_open_fd(const char *name, int fd, struct gw_text *out)
 	return GW_OK;
 }
 
-gw_status gw_text_open(const char *path, struct gw_text *out)
+gw_status gw_text_open(const char *path, struct gw_spill *spill, struct gw_text *out)
 {
 	*out = (struct gw_text){0};
 	if (strcmp(path, "-") == 0)
-		return gw_text_open_fd("standard input", STDIN_FILENO, out);
+		return gw_text_open_fd("standard input", STDIN_FILENO, spill, out);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s", path);
-	gw_status status = gw_text_open_fd(path, fd, out);
+	gw_status status = gw_text_open_fd(path, fd, spill, out);
 	close(fd);
 	return status;
 }
 
-gw_status gw_text_open_file(const char *path, struct gw_text *out)
+gw_status gw_text_open_file(const char *path, struct gw_spill *spill, struct gw_text *out)
 {
 	int fd;
 	uint64_t bytes;
@@ -277,7 +346,7 @@ gw_status gw_text_open_file(const char *path, struct gw_text *out)
 	gw_status status = gw_regular_open(path, &fd, &bytes);
 	if (status != GW_OK)
 		return status;
-	status = gw_text_open_fd(path, fd, out);
+	status = gw_text_open_fd(path, fd, spill, out);
 	close(fd);
 	return status;
 }
@@ -329,6 +398,7 @@ void gw_text_close(struct gw_text *text)
 {
 	if (text->mapping)
 		gw_filemap_close(text->mapping, text->mapping_bytes);
+	text_give_back(text);
 	gw_free(text->name);
 	*text = (struct gw_text){0};
 }

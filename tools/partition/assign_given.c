@@ -168,7 +168,7 @@ static gw_status given_read_text(const struct given_nodes *nodes)
 	struct gw_table_format format = {.exact = true, .header = GW_HEADER_NONE, .comments = "#%"};
 	struct gw_text text;
 	struct gw_table table = {0};
-	gw_status status = gw_text_open_file(nodes->path, &text);
+	gw_status status = gw_text_open_file(nodes->path, NULL, &text);
 	if (status != GW_OK)
 		return status;
 	gw_table_sniff(&text, (const uint32_t[]){0}, 1, &format);

@@ -61,11 +61,12 @@ class Rows:
 
 class TextFiles:
     """Texts as `graphwire import` reads them: STEM.offsets.npy, int64 [texts + 1], and STEM.bytes.npy, in which text i
-    is [offsets[i], offsets[i + 1]). path: the file of the offsets, which names both. count: the texts so far."""
+    is [offsets[i], offsets[i + 1]). path: the file of the offsets, which names both; bytes_path: the other. count: the
+    texts so far."""
 
     def __init__(self, stem: Path):
-        self.path = stem.with_name(stem.name + ".offsets.npy")
-        self._offsets, self._bytes = Rows(self.path), Rows(stem.with_name(stem.name + ".bytes.npy"))
+        self.path, self.bytes_path = (stem.with_name(f"{stem.name}.{what}.npy") for what in ("offsets", "bytes"))
+        self._offsets, self._bytes = Rows(self.path), Rows(self.bytes_path)
         self._offsets.append(np.zeros(1, np.int64))
 
     @property

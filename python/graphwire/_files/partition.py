@@ -326,9 +326,9 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         integers from 0 to num_parts - 1, or {node type: integers}; or the path of a file or a folder, or {node type:
         path}, as `graphwire partition --assignment` reads them (METIS, ParMETIS, DGL's and GraphStorm's pipelines).
         Row i is node i of the given graph.
-    memory: bytes, or a text such as "20Gi", for edges and arrays while the graph is made, besides 8 bytes for each
-        node, and for the methods other than "metis"; what exceeds it is in temporary files in the folder of `out`.
-        None: 7 tenths of the free memory. The edges do not depend on it; "auto" does.
+    memory: bytes, or a text such as "20Gi", for edges, ids and arrays while the graph is made, besides 8 bytes for
+        each node, and for the methods other than "metis"; what exceeds it is in temporary files in the folder of `out`.
+        None: 7 tenths of the free memory. The graph does not depend on it; the method that "auto" takes does.
     store: features of real numbers that are stored narrow, {name: "float16", "bfloat16" or "int8_row"}: readers fetch
         fewer bytes, and get the rows in their original type, or in the dtype that they choose. Rows are rounded to
         nearest, ties to even; "int8_row" has 8 bits for each number, and a scale and an offset for each row. "NAME"
@@ -402,7 +402,9 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
             _build_whole(graph, source, name, flags, limit, resume, shown)
         elif isinstance(graph, Database):
             words, names = graph.write(folder, shown)
-        elif isinstance(graph, (Tables, Chunked)):
+        elif isinstance(graph, Tables):
+            words, names = graph.write(folder, limit)
+        elif isinstance(graph, Chunked):
             words, names = graph.write(folder)
         else:
             words, names = (graph.import_words, {}) if arrays is None else _written(arrays, folder)

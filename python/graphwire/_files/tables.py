@@ -28,7 +28,8 @@ from graphwire._files import columns as _columns
 from graphwire._files import npy
 from graphwire._files.columns import arrow
 from graphwire._files.graph_arrays import HOMOGENEOUS, Canonical
-from graphwire._files.numbering import Ids, Numbering, Texts, numbers
+from graphwire._files.numbering import Ids, Texts, numbers
+from graphwire._files.numberings import Numberings
 from graphwire._files.table_arguments import (
     Feature,
     Key,
@@ -136,16 +137,18 @@ class Tables:
                     table.allow_negative(column)
         return types, {ntype: kind != "integer" for ntype, kind in kinds.items()}
 
-    def write(self, folder: Path) -> tuple[list[str], dict[str, str]]:
-        """Writes the graph to files in the folder. Returns the arguments of `graphwire import`, and {file: what it
-        holds} for errors."""
+    def write(self, folder: Path, limit: Sequence[str] = ()) -> tuple[list[str], dict[str, str]]:
+        """Writes the graph to files in the folder. limit: the option of the program that limits memory. Returns the
+        arguments of `graphwire import`, and {file: what it holds} for errors."""
         files, (types, texts) = Files(folder), self._types()
-        numberings = {ntype: Numbering() for ntype, text in texts.items() if text or ntype in self._nodes}
+        numberings = Numberings(files, limit)
+        numberings.add(ntype for ntype, text in texts.items() if text or ntype in self._nodes)
         for ntype in self._nodes:
-            self._write_nodes(files, ntype, types[ntype], numberings[ntype])
+            self._write_nodes(files, ntype, types[ntype], numberings)
         integers = {ntype: _Integers() for ntype in texts if ntype not in numberings}
         written = {etype: self._write_edges(files, etype, types[etype], numberings, integers) for etype in self._edges}
         self._renumber(written, numberings, [ntype for ntype, ids in integers.items() if ids.are_numbered()])
+        self._settle(written, numberings)
         for etype, rows in written.items():
             files.add("--edges", etype, settled(rows, files), f"edges of {label(etype)}")
         for ntype, numbering in numberings.items():
@@ -156,20 +159,22 @@ class Tables:
         arrow().default_memory_pool().release_unused()
         return files.words, files.names
 
-    def _write_nodes(self, files: Files, ntype: str, types: Mapping[str, Any], numbering: Numbering) -> None:
-        column, table = self._ids[ntype], self._nodes[ntype]
+    def _write_nodes(self, files: Files, ntype: str, types: Mapping[str, Any], numberings: Numberings) -> None:
+        column, table, numbering = self._ids[ntype], self._nodes[ntype], numberings[ntype]
         writer = Writer(files, ntype, self._features.get(ntype, []), types)
         for where, batch in table.read(types):
             ids, first = _columns.ids(batch.column(column), column, where), len(numbering)
             wrong = numbers((numbering, ids, True))[:, 0] != np.arange(first, first + len(ids))
             if wrong.any():
                 row = int(np.argmax(wrong))
-                raise ValueError(f"{where(row)}: column {column}: {_value(ids, row)!r} is the id of an earlier row too")
+                raise self._repeated(ntype, where(row), _value(ids, row))
+            numberings.note(ntype, (ntype,), first, where)
             writer.take(where, batch)
+        numberings.end_nodes(ntype)
         writer.close()
 
     def _write_edges(self, files: Files, etype: Canonical, types: Mapping[str, Any],
-                     numberings: Mapping[str, Numbering], integers: Mapping[str, _Integers]) -> npy.Rows:
+                     numberings: Numberings, integers: Mapping[str, _Integers]) -> npy.Rows:
         """Writes edges, int64 [edges, 2]: numbers, or the integers of a type without a numbering, which `integers` has.
         """
         columns, ntypes = self._ends[etype], (etype[0], etype[2])
@@ -184,8 +189,7 @@ class Tables:
                 missing = found[:, places.index(end)] < 0
                 if missing.any():
                     row = int(np.argmax(missing))
-                    raise ValueError(f"{where(row)}: column {columns[end]} is {_value(pair[end], row)!r}, which no row "
-                                     f"of {self._nodes[ntypes[end]].what} has as its id")
+                    raise self._missing(etype, end, where(row), _value(pair[end], row))
             if len(places) < 2:
                 ends = [found[:, 0] if end in places and found is not None else pair[end] for end in (0, 1)]
                 for end in {0, 1}.difference(places):
@@ -193,21 +197,38 @@ class Tables:
                 found = np.stack(ends, 1)
             assert found is not None
             rows.append(found)
+            numberings.note(etype, [ntypes[end] for end in places], rows.count - len(found), where)
             writer.take(where, batch)
         rows.close(row=(2,))
         writer.close()
         return rows
 
-    def _renumber(self, written: Mapping[Canonical, npy.Rows], numberings: dict[str, Numbering],
-                  ntypes: Sequence[str]) -> None:
+    def _repeated(self, ntype: str, where: str, value: Any) -> ValueError:
+        return ValueError(f"{where}: column {self._ids[ntype]}: {value!r} is the id of an earlier row too")
+
+    def _missing(self, etype: Canonical, end: int, where: str, value: Any) -> ValueError:
+        return ValueError(f"{where}: column {self._ends[etype][end]} is {value!r}, which no row of "
+                          f"{self._nodes[etype[2 * end]].what} has as its id")
+
+    def _renumber(self, written: Mapping[Canonical, npy.Rows], numberings: Numberings, ntypes: Sequence[str]) -> None:
         """Numbers the integer ids of these types, in the order of their first appearance."""
-        numberings.update({ntype: Numbering() for ntype in ntypes})
+        numberings.add(ntypes)
         for etype, rows in written.items():
             places = [end for end in (0, 1) if etype[2 * end] in ntypes]
             edges = np.load(rows.path, mmap_mode="r+") if places and rows.count else np.empty((0, 2), np.int64)
             for begin in range(0, len(edges), BLOCK):
                 block = edges[begin:begin + BLOCK]
                 block[:, places] = numbers(*((numberings[etype[2 * end]], block[:, end], True) for end in places))
+                numberings.note(etype, [etype[2 * end] for end in places], begin)
+
+    def _settle(self, written: Mapping[Canonical, npy.Rows], numberings: Numberings) -> None:
+        """Replaces the places of spilled ids by numbers, and checks them as those in memory were checked."""
+        for ntype, where, value in numberings.settle():
+            raise self._repeated(ntype, where, value)
+        for etype, rows in written.items():
+            missing = numberings.fill(etype, rows)
+            if missing is not None:
+                raise self._missing(etype, *missing)
 
 
 @keywords
