@@ -15,7 +15,7 @@ void gw_tcp_cancel(struct gw_endpoint *base, struct gw_read_set *set);
 void gw_tcp_request_cancel(struct gw_endpoint *base, const void *cookie);
 /* Checks deadlines and liveness of the loop's endpoints and sets the loop's next timer. */
 void gw_tcp_clients_tick(struct tcp_loop *loop, uint64_t now_ns);
-bool gw_tcp_clients_busy(const struct tcp_loop *loop);
+bool gw_tcp_clients_busy(struct tcp_loop *loop);
 void gw_tcp_clients_end(struct tcp_loop *loop);
 
 /* --- client_lone.c --- */

@@ -45,6 +45,7 @@ struct client_frame *gw_tcp_client_push(struct tcp_client *client, const struct 
 	client->out_end += WIRE_HEADER_BYTES + header->bytes;
 	/* The peer's silence counts from the first question on. */
 	if (client_queued(client) == 0) {
+		client_works(client);
 		client->heard_ns = gw_now_ns();
 		client->probed = false;
 		tcp_loop_timer(client->loop, client->heard_ns + client->liveness_ns);
@@ -85,6 +86,7 @@ static bool post_begin(struct tcp_client *client, struct gw_read_set *set, const
 	char text[GW_ADDRESS_MAX];
 	bool fresh = !gw_read_set_private(set)->link;
 	gw_read_set_start(&client->sets, set);
+	client_works(client);
 	if (set->status)
 		return false;
 	if (fresh && set->deadline_ns)
