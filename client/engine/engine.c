@@ -167,7 +167,8 @@ void gw_engine_run_once(struct gw_engine *engine, uint64_t deadline_ns)
 	engine->runs_to_skip = n > 0 ? 0 : LOOK_RUNS - 1;
 	for (size_t i = 0; i < n; i++) {
 		struct gw_event *event = completions[i].cookie;
-		event->fire(event, &completions[i]);
+		if (event) /* a goodbye (gw_endpoint_goodbye) has none */
+			event->fire(event, &completions[i]);
 	}
 	if (engine->connecting)
 		connect_look(engine);

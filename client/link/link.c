@@ -113,7 +113,7 @@ static void link_ready(struct gw_link *link)
 	gw_link_tick_soon(link);
 	link->one_sided = link->endpoint->transport->one_sided;
 	link->scheme = link->endpoint->transport->number;
-	if (link_scheme(link)->needs_watch)
+	if (link_scheme(link)->needs_watch || link->engine->client->idle_ns)
 		atomic_store(&link->engine->watches, true);
 	link->incarnation = link->endpoint->peer.incarnation;
 	link->failure = GW_OK;
@@ -121,7 +121,7 @@ static void link_ready(struct gw_link *link)
 	link->attempts = 0;
 	/* The backoff stays until the server has answered a request. Otherwise the link would reconnect without a pause
 	 * to a server that each read crashes. */
-	uint64_t now = gw_now_ns();
+	uint64_t now = link->used_ns = gw_now_ns();
 	for (struct gw_link_op *op = link->head; op; op = op->next)
 		gw_link_op_start_clock(link, op, now);
 }
@@ -368,6 +368,22 @@ static void link_expire(struct gw_link *link, uint64_t now_ns)
 	}
 }
 
+/* Closes the connection if nothing has used it for long. Returns when to look again. */
+static uint64_t close_idle(struct gw_link *link, uint64_t now_ns)
+{
+	const uint64_t idle_ns = link->engine->client->idle_ns;
+	if (!idle_ns || link->state != GW_LINK_OPEN || link->mapped)
+		return GW_NO_DEADLINE;
+	if (link->ops_open || link->opens_region || link->upgrade.step != GW_UPGRADE_IDLE || link->upgrade.open)
+		link->used_ns = now_ns;
+	uint64_t due_ns = gw_later_ns(link->used_ns, idle_ns);
+	if (now_ns < due_ns)
+		return due_ns;
+	gw_endpoint_goodbye(link->endpoint);
+	gw_link_close(link);
+	return GW_NO_DEADLINE;
+}
+
 /* Returns when the link's next timer is due. */
 static uint64_t link_tick(struct gw_link *link, uint64_t now_ns)
 {
@@ -377,7 +393,7 @@ static uint64_t link_tick(struct gw_link *link, uint64_t now_ns)
 	if (link->mapped && link->endpoint->state == GW_ENDPOINT_LOST)
 		link_lose(link, GW_PEER_LOST, "the connection was lost");
 	if (!link->head)
-		return GW_NO_DEADLINE;
+		return close_idle(link, now_ns);
 	if (link->state != GW_LINK_OPEN)
 		log_ns = gw_link_log_away(link, now_ns, link->engine->client->reconnect_ms);
 	if (link->state == GW_LINK_CONNECTING || link->state == GW_LINK_CHECKING || link->state == GW_LINK_UPGRADING)
@@ -386,7 +402,8 @@ static uint64_t link_tick(struct gw_link *link, uint64_t now_ns)
 		link_pump(link);
 		if (now_ns >= link->expiry_ns)
 			link_expire(link, now_ns);
-		return link->head ? link->expiry_ns : GW_NO_DEADLINE;
+		uint64_t idle_ns = close_idle(link, now_ns);
+		return link->head && link->expiry_ns < idle_ns ? link->expiry_ns : idle_ns;
 	}
 	if (link->state == GW_LINK_WAITING) {
 		uint64_t end = gw_link_budget_end(link, link->away_ns);
@@ -446,6 +463,8 @@ void gw_link_post(struct gw_link *link, struct gw_link_op *op)
 	op->event.fire = read_completed;
 	op->begun_ns = gw_now_ns();
 	op->link = link;
+	link->used_ns = op->begun_ns;
+	link->ops_open++;
 	op->posted = 0;
 	op->lost_ns = 0;
 	op->open = false;

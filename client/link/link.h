@@ -9,6 +9,9 @@
  * transports again after each loss. It also tries RDMA again while it is open over TCP; if that succeeds, it posts the
  * open reads again over RDMA.
  *
+ * A link that nothing has used for the client's idle_ms closes its connection and is DOWN, without a failure. The next
+ * op opens it again. Mapped memory is used without ops, so its links stay open.
+ *
  * The link posts reads in order, as room allows. If the connection of a read is lost, the link posts the read again on
  * the next connection. Reads and sample requests may thus run twice. Two limits apply:
  * - The operation's deadline runs while the server is connected, also while the read waits for room.

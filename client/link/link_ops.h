@@ -105,6 +105,8 @@ struct gw_link {
 	bool ticks, listens;                           /* is in the list */
 	struct gw_link *next_mapped;                   /* in engine->mapped, if `mapped` */
 	struct gw_deadline timer;                      /* in engine->timers */
+	uint32_t ops_open;               /* posted by callers, not ended */
+	uint64_t used_ns;                /* when an op was posted last, or was seen open */
 	uint64_t expiry_ns;              /* no waiting op of the queue has an earlier deadline */
 	uint64_t incarnation;            /* of the server that this link has checked */
 	uint64_t connection;             /* counts connects */

@@ -157,6 +157,7 @@ struct gw_client {
 	uint32_t forks; /* number of forks up to the process that opened the client */
 	/* Options. */
 	int64_t timeout_ms, reconnect_ms;
+	uint64_t idle_ns; /* after so long without use a connection is closed; 0: never */
 	const char *tcp_driver;            /* valid until the engines have opened */
 	const struct gw_scheme *transport; /* the requested transport; NULL: the best that each server offers */
 	bool insecure;
