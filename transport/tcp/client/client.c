@@ -34,6 +34,8 @@ static void client_free(struct tcp_client *client)
 	GW_LIST_REMOVE(client);
 	if (client->works)
 		GW_SLIST_REMOVE(client->loop->working, client, next_working);
+	if (client->unsent)
+		GW_SLIST_REMOVE(client->loop->unsent, client, next_unsent);
 	gw_tcp_resolve_abandon(client->resolve);
 	if (client->addresses)
 		freeaddrinfo(client->addresses);
@@ -327,6 +329,8 @@ void gw_tcp_close(struct gw_endpoint *base)
 	struct tcp_client *client = (struct tcp_client *)base;
 	for (struct gw_read_set *set = client->sets; set; set = set->next)
 		set->last_accepted = true;
+	if (client->unsent) /* a goodbye */
+		gw_tcp_clients_flush(client->loop);
 	client->closed = true;
 	client_works(client);
 	if (client->phase != CLIENT_LOST) {

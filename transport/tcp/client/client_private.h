@@ -61,8 +61,8 @@ struct tcp_client {
 	struct tcp_io io;
 	struct tcp_loop *loop;
 	struct tcp_client *next, **previous;
-	struct tcp_client *next_working; /* in loop->working */
-	bool works;                      /* is in that list */
+	struct tcp_client *next_working, *next_unsent; /* in loop->working, loop->unsent */
+	bool works, unsent;                            /* is in that list */
 	enum client_phase phase;
 	bool closed; /* the owner has closed it: freed when the io is gone */
 	bool io_added, io_gone;
