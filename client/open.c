@@ -35,6 +35,7 @@
 
 #define ENGINES_MAX     64
 #define SPIN_US_MAX     1000000u
+#define IDLE_MS_MAX     ((int64_t)INT32_MAX * 1000)
 #define QUEUE_PAIRS_MAX 8u
 #define ENGINE_FILES    11u /* that an engine opens besides its connections */
 
@@ -118,6 +119,18 @@ static void connect_to_lists(struct gw_client *client)
 	}
 }
 
+/* While the client opened, it needed all connections at once. From now on each is closed when it is idle for long. */
+static void close_idle_links(struct gw_client *client, int64_t idle_ms)
+{
+	struct gw_engine *engine = &client->engines[0];
+	if (idle_ms <= 0)
+		return;
+	client->idle_ns = (uint64_t)idle_ms * GW_NS_PER_MS;
+	atomic_store(&engine->watches, true);
+	for (uint32_t i = 0; i < client->server_count; i++)
+		gw_link_tick_soon(&engine->links[i]);
+}
+
 /* Without a text: the first choice. */
 static gw_status open_choose(const char *what, const char *text, const char *const *choices, int *out)
 {
@@ -144,6 +157,9 @@ static gw_status open_take_options(struct gw_client *client, const struct gw_cli
 	if (options->spin_us > SPIN_US_MAX)
 		return gw_fail(GW_RANGE, "spin_us = %u: at most %u", options->spin_us, SPIN_US_MAX);
 	client->spin_ns = options->spin_us * 1000ull;
+	if (options->idle_ms > IDLE_MS_MAX)
+		return gw_fail(GW_RANGE, "idle_ms = %lld: at most %lld", (long long)options->idle_ms,
+			       (long long)IDLE_MS_MAX);
 	if (options->queue_pairs > QUEUE_PAIRS_MAX)
 		return gw_fail(GW_RANGE, "queue_pairs = %u: at most %u", options->queue_pairs, QUEUE_PAIRS_MAX);
 	client->queue_pairs = options->queue_pairs;
@@ -227,6 +243,8 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 	client->tcp_driver = NULL; /* it points to the caller's memory; only the opening of engines reads it */
 	if (status == GW_OK)
 		status = connect_all(client);
+	if (status == GW_OK)
+		close_idle_links(client, options->idle_ms);
 	if (status == GW_OK)
 		status = gw_remotes_check(client);
 	if (status == GW_OK)

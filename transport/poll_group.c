@@ -36,6 +36,7 @@ struct gw_poll_group {
 	_Atomic uint32_t part_count; /* raised after the part is complete: other threads read it in wake */
 	uint32_t turn;               /* selects the part that is polled first, so that no part starves another */
 	bool room;
+	uint64_t news;
 	bool idle;   /* the last wait ended without an event */
 	int wake_fd; /* for a wait outside of the parts */
 	_Atomic bool woken;
@@ -223,6 +224,17 @@ size_t gw_poll_group_poll(struct gw_poll_group *group, struct gw_completion *com
 void gw_poll_group_room(struct gw_poll_group *group)
 {
 	group->room = true;
+	group->news++;
+}
+
+void gw_poll_group_lost(struct gw_poll_group *group)
+{
+	group->news++;
+}
+
+uint64_t gw_poll_group_news(const struct gw_poll_group *group)
+{
+	return group->news;
 }
 
 bool gw_poll_group_room_take(struct gw_poll_group *group)

@@ -346,6 +346,12 @@ bool gw_poll_group_woken(const struct gw_poll_group *group);
 void gw_poll_group_room(struct gw_poll_group *group);
 bool gw_poll_group_room_take(struct gw_poll_group *group);
 
+/* A number that grows when refused calls may find room (gw_poll_group_room), and when a connection whose memory this
+ * process can address is lost (gw_poll_group_lost). A caller that waits for one of these need not look before. */
+uint64_t gw_poll_group_news(const struct gw_poll_group *group);
+/* For backends: reads of mapped memory end without a completion that would show the loss. */
+void gw_poll_group_lost(struct gw_poll_group *group);
+
 /* Registers memory with every backend in use. A backend that opens later registers all existing buffers. */
 gw_status gw_buffer_register(struct gw_poll_group *group, void *base, uint64_t bytes, struct gw_buffer **out);
 uint64_t

@@ -41,9 +41,11 @@ gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uin
 		gw_engine_close(engine);
 		return GW_NO_MEMORY;
 	}
-	for (uint32_t i = 0; i < client->server_count; i++)
-		gw_link_init(&engine->links[i], engine, &client->servers[i]);
-	return GW_OK;
+	for (uint32_t i = 0; i < client->server_count && status == GW_OK; i++)
+		status = gw_link_init(&engine->links[i], engine, &client->servers[i]);
+	if (status != GW_OK)
+		gw_engine_close(engine);
+	return status;
 }
 
 void gw_engine_map_parts(struct gw_engine *engine)
@@ -165,7 +167,8 @@ void gw_engine_run_once(struct gw_engine *engine, uint64_t deadline_ns)
 	engine->runs_to_skip = n > 0 ? 0 : LOOK_RUNS - 1;
 	for (size_t i = 0; i < n; i++) {
 		struct gw_event *event = completions[i].cookie;
-		event->fire(event, &completions[i]);
+		if (event) /* a goodbye (gw_endpoint_goodbye) has none */
+			event->fire(event, &completions[i]);
 	}
 	if (engine->connecting)
 		connect_look(engine);
@@ -370,7 +373,9 @@ void gw_engine_close(struct gw_engine *engine)
 		if (engine->links[i].endpoint)
 			gw_endpoint_goodbye(engine->links[i].endpoint);
 		gw_link_close(&engine->links[i]);
+		gw_deadlines_leave(&engine->timers, &engine->links[i].timer);
 	}
+	gw_deadlines_end(&engine->timers);
 	/* Operations that were open when their endpoint was closed still use the links' memory (upgrade.h) until the
 	 * poll group has ended. The poll group therefore ends before the links are freed. */
 	gw_poll_group_destroy(engine->group);

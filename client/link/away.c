@@ -21,25 +21,28 @@
 
 /* --- Logging. --- */
 
-/* Whether the server has been away long enough for a log line. If another engine has reconnected recently, the server
- * is back, and this link only waits for its next attempt. */
-static bool is_worth_logging(const struct gw_link *link, uint64_t now_ns)
+/* From when on the server has been away long enough for a log line. If another engine has reconnected recently, the
+ * server is back, and this link only waits for its next attempt. */
+static uint64_t worth_logging_ns(const struct gw_link *link)
 {
 	uint64_t back_ns = atomic_load(&link->server->back_ns);
-	return link->away_ns && now_ns >= link->away_ns + LOG_AFTER_NS &&
-	       (!back_ns || now_ns >= back_ns + BACKOFF_MAX_NS + LOG_AFTER_NS);
+	uint64_t away = link->away_ns + LOG_AFTER_NS, back = back_ns ? back_ns + BACKOFF_MAX_NS + LOG_AFTER_NS : 0;
+	return !link->away_ns ? GW_NO_DEADLINE : away > back ? away : back;
 }
 
-void gw_link_log_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms)
+uint64_t gw_link_log_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms)
 {
 	char reason[GW_ERROR_TEXT_MAX], limit[GW_UNIT_TEXT_MAX];
-	if (link->logged_away || (limit_ms >= 0 && limit_ms / 2 < LOG_AFTER_MS) || !is_worth_logging(link, now_ns))
-		return;
+	if (link->logged_away || (limit_ms >= 0 && limit_ms / 2 < LOG_AFTER_MS))
+		return GW_NO_DEADLINE;
+	uint64_t due_ns = worth_logging_ns(link);
+	if (now_ns < due_ns)
+		return due_ns;
 	if (link->lasting_ns && (limit_ms < 0 || limit_ms > LASTING_MAX_MS))
 		limit_ms = LASTING_MAX_MS;
 	link->logged_away = true;
 	if (atomic_fetch_add(&link->server->waited_for, 1) > 0)
-		return;
+		return GW_NO_DEADLINE;
 	if (link->failure)
 		snprintf(reason, sizeof(reason), "%s", link->reason);
 	else
@@ -49,6 +52,7 @@ void gw_link_log_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms)
 	else
 		gw_log(GW_LOG_WARN, "%s; waiting for it, up to %s", reason,
 		       gw_text_duration(limit, (double)limit_ms / 1000));
+	return GW_NO_DEADLINE;
 }
 
 /* Records that the link no longer waits. Returns how many links still wait for the server; UINT32_MAX: this link had
@@ -165,6 +169,8 @@ void gw_link_wait_or_give_up(struct gw_link *link, gw_status status)
 		return;
 	}
 	gw_link_set_state(link, GW_LINK_WAITING);
+	if (link->head)
+		gw_link_tick_soon(link);
 	for (struct gw_link_op *op = link->head; op; op = op->next)
 		gw_link_op_stop_clock(op, now);
 	/* A successor is asked at once, unless the server said so without answering a request on this connection. */

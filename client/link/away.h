@@ -23,8 +23,10 @@ void gw_link_wait_or_give_up(struct gw_link *link, gw_status status);
 /* For a link that waits: gives up if the reconnect budget has ended. Returns whether the link gave up. */
 bool gw_link_give_up_if_overdue(struct gw_link *link, uint64_t now_ns);
 
-/* Log that the client waits for the server, up to limit_ms (negative: without limit); and that the server is back. */
-void gw_link_log_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms);
+/* Logs that the client waits for the server, up to limit_ms (negative: without limit), if it has waited long enough.
+ * Returns when to call this again; GW_NO_DEADLINE: not during this absence. */
+uint64_t gw_link_log_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms);
+/* Logs that the server is back. */
 void gw_link_log_recovered(struct gw_link *link);
 
 #endif

@@ -11,6 +11,7 @@
 #include "client/link/upgrade.h"
 #include "core/errors/log.h"
 #include "core/memory/alloc.h"
+#include "core/memory/list.h"
 #include "core/system/clock.h"
 #include "protocol/ops.h"
 
@@ -23,7 +24,7 @@ static void link_upgraded(struct gw_link *link, struct gw_endpoint *better, gw_s
 static void read_completed(struct gw_event *event, const struct gw_completion *completion);
 static void link_region_opened(struct gw_event *event, const struct gw_completion *completion);
 
-void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_remote *server)
+gw_status gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_remote *server)
 {
 	memset(link, 0, sizeof(*link));
 	link->connected.fire = link_connected;
@@ -36,6 +37,7 @@ void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_remo
 	link->tail = &link->head;
 	link->expiry_ns = GW_NO_DEADLINE;
 	link->scheme = GW_SCHEME_TCP;
+	return gw_deadlines_join(&engine->timers, &link->timer);
 }
 
 static const struct gw_scheme *link_scheme(const struct gw_link *link)
@@ -64,7 +66,11 @@ static void endpoints_close(struct gw_link *link)
 	gw_endpoint_close(link->endpoint);
 	link->endpoint = NULL;
 	gw_upgrade_stop(&link->upgrade);
-	link->mapped = false;
+	if (link->mapped)
+		GW_SLIST_REMOVE(link->engine->mapped, link, next_mapped);
+	if (link->ordered)
+		link->engine->ordered_links--;
+	link->mapped = link->ordered = false;
 	for (uint32_t direction = 0; direction < 2; direction++) {
 		gw_free(link->lists[direction]);
 		link->lists[direction] = NULL;
@@ -114,12 +120,19 @@ static void link_ready(struct gw_link *link)
 	gw_link_log_recovered(link);
 	gw_link_set_state(link, GW_LINK_OPEN);
 	link->ever_open = true;
-	link->mapped = link_scheme(link)->mapped;
-	if (link->mapped)
-		gw_link_begin_ticks(link);
+	if (!link->mapped && link_scheme(link)->mapped) {
+		link->next_mapped = link->engine->mapped;
+		link->engine->mapped = link;
+		link->mapped = true;
+	}
+	if (!link->ordered && link->endpoint->transport->order_pays) {
+		link->engine->ordered_links++;
+		link->ordered = true;
+	}
+	gw_link_tick_soon(link);
 	link->one_sided = link->endpoint->transport->one_sided;
 	link->scheme = link->endpoint->transport->number;
-	if (link_scheme(link)->needs_watch)
+	if (link_scheme(link)->needs_watch || link->engine->client->idle_ns)
 		atomic_store(&link->engine->watches, true);
 	if (link->held)
 		link->engine->lists_link = link;
@@ -129,7 +142,7 @@ static void link_ready(struct gw_link *link)
 	link->attempts = 0;
 	/* The backoff stays until the server has answered a request. Otherwise the link would reconnect without a pause
 	 * to a server that each read crashes. */
-	uint64_t now = gw_now_ns();
+	uint64_t now = link->used_ns = gw_now_ns();
 	for (struct gw_link_op *op = link->head; op; op = op->next)
 		gw_link_op_start_clock(link, op, now);
 }
@@ -426,53 +439,94 @@ static void link_expire(struct gw_link *link, uint64_t now_ns)
 	}
 }
 
-/* Returns the time by which it must be called again. */
+/* Closes the connection if nothing has used it for long. Returns when to look again. */
+static uint64_t close_idle(struct gw_link *link, uint64_t now_ns)
+{
+	const uint64_t idle_ns = link->engine->client->idle_ns;
+	if (!idle_ns || link->state != GW_LINK_OPEN || link->mapped)
+		return GW_NO_DEADLINE;
+	if (link->ops_open || link->opens_region || link->upgrade.step != GW_UPGRADE_IDLE || link->upgrade.open)
+		link->used_ns = now_ns;
+	uint64_t due_ns = gw_later_ns(link->used_ns, idle_ns);
+	if (now_ns < due_ns)
+		return due_ns;
+	gw_endpoint_goodbye(link->endpoint);
+	gw_link_close(link);
+	return GW_NO_DEADLINE;
+}
+
+/* Returns when the link's next timer is due. */
 static uint64_t link_tick(struct gw_link *link, uint64_t now_ns)
 {
+	uint64_t log_ns = GW_NO_DEADLINE;
 	/* The server of this mapped memory has ended while no read was open. Unmap the memory now: the kernel frees it
 	 * with its last mapping, and the server may need it to restart. */
 	if (link->mapped && link->endpoint->state == GW_ENDPOINT_LOST)
 		link_lose(link, GW_PEER_LOST, "the connection was lost");
 	if (!link->head)
-		return GW_NO_DEADLINE;
+		return close_idle(link, now_ns);
 	if (link->state != GW_LINK_OPEN)
-		gw_link_log_away(link, now_ns, link->engine->client->reconnect_ms);
+		log_ns = gw_link_log_away(link, now_ns, link->engine->client->reconnect_ms);
 	if (link->state == GW_LINK_CONNECTING || link->state == GW_LINK_CHECKING || link->state == GW_LINK_UPGRADING)
-		return GW_NO_DEADLINE;
+		return log_ns;
 	if (link->state == GW_LINK_OPEN) {
 		link_pump(link);
 		if (now_ns >= link->expiry_ns)
 			link_expire(link, now_ns);
-		return link->head ? link->expiry_ns : GW_NO_DEADLINE;
+		uint64_t idle_ns = close_idle(link, now_ns);
+		return link->head && link->expiry_ns < idle_ns ? link->expiry_ns : idle_ns;
 	}
 	if (link->state == GW_LINK_WAITING) {
 		uint64_t end = gw_link_budget_end(link, link->away_ns);
 		if (gw_link_give_up_if_overdue(link, now_ns))
 			return GW_NO_DEADLINE;
-		if (now_ns < link->retry_ns)
-			return link->retry_ns < end ? link->retry_ns : end;
-	}
-	gw_link_open(link);
-	return link->state == GW_LINK_WAITING ? link->retry_ns : GW_NO_DEADLINE;
-}
-
-/* A link that joins the list meanwhile, because the end of an op posts another, is looked at too. */
-uint64_t gw_links_tick(struct gw_engine *engine, uint64_t now_ns)
-{
-	struct gw_link *link, *kept = NULL;
-	uint64_t until = GW_NO_DEADLINE;
-	while ((link = engine->ticking)) {
-		engine->ticking = link->next_ticking;
-		uint64_t timer = link_tick(link, now_ns);
-		until = timer < until ? timer : until;
-		link->ticks = link->head || link->mapped;
-		if (link->ticks) {
-			link->next_ticking = kept;
-			kept = link;
+		if (now_ns < link->retry_ns) {
+			end = link->retry_ns < end ? link->retry_ns : end;
+			return log_ns < end ? log_ns : end;
 		}
 	}
-	engine->ticking = kept;
-	return until;
+	gw_link_open(link);
+	return log_ns;
+}
+
+static void links_wake(struct gw_engine *engine, uint64_t now_ns)
+{
+	struct gw_deadline *due;
+	while ((due = gw_deadlines_take(&engine->timers, now_ns)))
+		gw_link_tick_soon((struct gw_link *)((char *)due - offsetof(struct gw_link, timer)));
+	uint64_t news = gw_poll_group_news(engine->group);
+	if (news == engine->news_seen)
+		return;
+	engine->news_seen = news;
+	for (struct gw_link *link = engine->listening; link; link = link->next_listening) {
+		link->listens = false;
+		gw_link_tick_soon(link);
+	}
+	engine->listening = NULL;
+	for (struct gw_link *link = engine->mapped; link; link = link->next_mapped)
+		if (link->endpoint->state == GW_ENDPOINT_LOST)
+			gw_link_tick_soon(link);
+}
+
+uint64_t gw_links_tick(struct gw_engine *engine, uint64_t now_ns)
+{
+	links_wake(engine, now_ns);
+	struct gw_link *link = engine->ticking, *next;
+	engine->ticking = NULL;
+	for (; link; link = next) {
+		next = link->next_ticking;
+		link->ticks = false;
+		uint64_t timer_ns = link_tick(link, now_ns);
+		if (timer_ns != GW_NO_DEADLINE)
+			gw_deadlines_set(&engine->timers, &link->timer, timer_ns);
+		if (!link->listens && link->head && link->state == GW_LINK_OPEN) {
+			link->listens = true;
+			link->next_listening = engine->listening;
+			engine->listening = link;
+		}
+	}
+	/* Links whose state changed meanwhile are looked at by the next run, which must not wait. */
+	return engine->ticking ? now_ns : gw_deadlines_first(&engine->timers);
 }
 
 void gw_link_post(struct gw_link *link, struct gw_link_op *op)
@@ -480,6 +534,8 @@ void gw_link_post(struct gw_link *link, struct gw_link_op *op)
 	op->event.fire = read_completed;
 	op->begun_ns = gw_now_ns();
 	op->link = link;
+	link->used_ns = op->begun_ns;
+	link->ops_open++;
 	op->posted = 0;
 	op->lost_ns = 0;
 	op->open = false;
@@ -501,6 +557,8 @@ void gw_link_post(struct gw_link *link, struct gw_link_op *op)
 		link_pump(link);
 	else if (link->state == GW_LINK_DOWN)
 		gw_link_open(link);
+	if (link->head)
+		gw_link_tick_soon(link);
 }
 
 /* Whether the completion only reports a lost connection, and no error of the op. */
@@ -536,6 +594,7 @@ static void op_lost(struct gw_link *link, struct gw_link_op *op, const struct gw
 	op->posted = 0;
 	if (!op->queued)
 		gw_link_enqueue(link, op);
+	gw_link_tick_soon(link);
 }
 
 static bool is_torn(const struct gw_link_op *op, gw_status status)

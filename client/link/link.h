@@ -9,6 +9,9 @@
  * transports again after each loss. It also tries RDMA again while it is open over TCP; if that succeeds, it posts the
  * open reads again over RDMA.
  *
+ * A link that nothing has used for the client's idle_ms closes its connection and is DOWN, without a failure. The next
+ * op opens it again. Mapped memory is used without ops, so its links stay open.
+ *
  * The link posts reads in order, as room allows. If the connection of a read is lost, the link posts the read again on
  * the next connection. Reads and sample requests may thus run twice. Two limits apply:
  * - The operation's deadline runs while the server is connected, also while the read waits for room.
@@ -20,14 +23,21 @@
 
 #include "client/link/link_ops.h"
 
-void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_remote *server);
+/* GW_NO_MEMORY. */
+gw_status gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_remote *server);
 void gw_link_close(struct gw_link *link);
 
 /* Starts to connect, if the link is down. */
 void gw_link_open(struct gw_link *link);
 
-/* Runs the timers of the links that need it: those with queued ops, whose ops it posts if there is room, and those with
- * mapped memory. Returns the time by which it must be called again. */
+/* Looks at the links with work, and at no other:
+ *
+ *   an op was queued, a connection opened or failed  -> ticking ─┐
+ *   a timer is due: a retry, a deadline, the end of a budget ────┼─▶ posts what finds room, tries again, gives up,
+ *   news of the poll group -> listening: links with ops that ────┘   sets the link's timer
+ *      found no room; mapped: links whose memory was lost
+ *
+ * Returns the time by which it must be called again. */
 uint64_t gw_links_tick(struct gw_engine *engine, uint64_t now_ns);
 
 /* Whether mutable rows can be read from this region, which the server announced after the hello. If the region is not

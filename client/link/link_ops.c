@@ -42,7 +42,7 @@ void gw_link_op_start_clock(struct gw_link *link, struct gw_link_op *op, uint64_
 		link->expiry_ns = op->deadline_ns;
 }
 
-void gw_link_begin_ticks(struct gw_link *link)
+void gw_link_tick_soon(struct gw_link *link)
 {
 	if (link->ticks)
 		return;
@@ -53,7 +53,6 @@ void gw_link_begin_ticks(struct gw_link *link)
 
 void gw_link_enqueue(struct gw_link *link, struct gw_link_op *op)
 {
-	gw_link_begin_ticks(link);
 	op->next = NULL;
 	op->queued = true;
 	*link->tail = op;

@@ -90,6 +90,7 @@ struct gw_link {
 	struct gw_remote *server;
 	struct gw_endpoint *endpoint;
 	bool mapped;    /* this process can address the endpoint's memory */
+	bool ordered;   /* counted in engine->ordered_links */
 	bool one_sided; /* when the link was last open, reads cost the server no CPU time */
 	/* Of mapped memory, by direction, once used; or NULL: see client/batch/local_lists.h. */
 	struct gw_adjacency *lists[2];
@@ -102,8 +103,12 @@ struct gw_link {
 	bool logged_away; /* the client logged that it waits for the server: see away.h */
 	enum gw_link_state state;
 	struct gw_link_op *head, **tail; /* ops that are not posted completely */
-	struct gw_link *next_ticking;    /* in engine->ticking */
-	bool ticks;                      /* is in engine->ticking */
+	struct gw_link *next_ticking, *next_listening; /* in engine->ticking, in engine->listening */
+	bool ticks, listens;                           /* is in the list */
+	struct gw_link *next_mapped;                   /* in engine->mapped, if `mapped` */
+	struct gw_deadline timer;                      /* in engine->timers */
+	uint32_t ops_open;               /* posted by callers, not ended */
+	uint64_t used_ns;                /* when an op was posted last, or was seen open */
 	uint64_t expiry_ns;              /* no waiting op of the queue has an earlier deadline */
 	uint64_t incarnation;            /* of the server that this link has checked */
 	uint64_t connection;             /* counts connects */
@@ -144,8 +149,8 @@ static inline uint64_t gw_link_op_bytes(const struct gw_link_op *op)
 	return bytes;
 }
 
-/* Each run of the engine looks at the link, until it has neither queued ops nor mapped memory. */
-void gw_link_begin_ticks(struct gw_link *link);
+/* The next run of the engine looks at the link: something happened that may concern its queue or its timer. */
+void gw_link_tick_soon(struct gw_link *link);
 
 /* An op joins the queue, or leaves it. */
 void gw_link_enqueue(struct gw_link *link, struct gw_link_op *op);

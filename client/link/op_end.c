@@ -21,6 +21,7 @@ void gw_link_op_end(struct gw_link *link, struct gw_link_op *op, gw_status statu
 	gw_link_count(&counts->by_scheme[link->scheme].errors, !good && status != GW_CANCELLED);
 	gw_latency_count(&counts->waits[link->scheme], gw_now_ns() - op->begun_ns);
 	uint64_t began = op->traced ? gw_link_trace_op_end(op, completion) : 0;
+	link->ops_open--;
 	op->done(op, status, completion); /* the op's memory may be gone then */
 	if (began)
 		gw_link_trace_landed(link, began);

@@ -273,10 +273,8 @@ static void post_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 /* Address order needs the whole list at once, so that adjacent rows come together. */
 static bool goes_in_pieces(const struct gw_gather_op *op)
 {
-	for (uint32_t p = 0; p < op->engine->client->meta->num_parts; p++)
-		if (wants_order(op, p))
-			return false;
-	return true;
+	const enum gw_gather_order order = op->engine->client->order;
+	return order != GW_ADDRESS_ORDER_ALWAYS && (order != GW_ADDRESS_ORDER_AUTO || !op->engine->ordered_links);
 }
 
 /* The next piece ends twice as far into the list as the piece before it. A small rest of the list joins this piece. */

@@ -8,6 +8,8 @@
  */
 #include "client/rows/local_rows.h"
 
+#include <string.h>
+
 #include "client/engine/engine.h"
 #include "core/graph/book.h"
 #include "transport/copy.h"
@@ -36,6 +38,13 @@ static const uint8_t *part_rows(struct gw_engine *engine, const struct gw_rows *
 	return base ? base + place->offset : NULL;
 }
 
+static bool find_part(struct gw_engine *engine, const struct gw_rows *rows, uint32_t part, struct gw_local_rows *local)
+{
+	const uint8_t *base = part_rows(engine, rows, part);
+	local->origins[part] = base ? (uintptr_t)base - rows->starts[part] * rows->step : 0;
+	return local->origins[part] != 0;
+}
+
 uint32_t gw_local_rows_find(struct gw_engine *engine, const struct gw_rows *rows, struct gw_local_rows *local)
 {
 	uint32_t found = 0;
@@ -45,11 +54,16 @@ uint32_t gw_local_rows_find(struct gw_engine *engine, const struct gw_rows *rows
 	local->row_bytes = rows->row_bytes;
 	if (rows->epochs || rows->striped)
 		return 0;
-	for (uint32_t p = 0; p < local->parts; p++) {
-		const uint8_t *base = part_rows(engine, rows, p);
-		local->origins[p] = base ? (uintptr_t)base - rows->starts[p] * rows->step : 0;
-		found += local->origins[p] != 0;
+	if (!engine->client->standalone) {
+		if (!engine->mapped)
+			return 0;
+		memset(local->origins, 0, local->parts * sizeof(*local->origins));
+		for (const struct gw_link *link = engine->mapped; link; link = link->next_mapped)
+			found += find_part(engine, rows, link->server->part, local);
+		return found;
 	}
+	for (uint32_t p = 0; p < local->parts; p++)
+		found += find_part(engine, rows, p, local);
 	return found;
 }
 

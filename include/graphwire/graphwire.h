@@ -103,6 +103,10 @@ struct gw_client_options {
 	uint32_t threads;     /* threads that sample and do input and output; at most 64; 0: one per processor */
 	int64_t timeout_ms;   /* an operation's deadline; 0: 30,000; negative: none */
 	int64_t reconnect_ms; /* how long to try to reach a server that is away; 0: 300,000; negative: no limit */
+	/* Closes a connection that has carried nothing for so long; the next use opens it again. Connections to mapped
+	 * memory stay open. 0 or negative: connections stay open. Useful with hundreds of servers, whose connections
+	 * and memory are limited. */
+	int64_t idle_ms;
 	/* How remote neighbours are sampled. "reads": this client samples, by one-sided reads. "requests": the server
 	 * samples. NULL or "auto": this client samples from mapped memory of servers on this host; over RDMA it uses
 	 * reads, for which no code of the server runs; over TCP it uses requests. */

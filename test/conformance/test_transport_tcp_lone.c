@@ -26,6 +26,7 @@ static void ask(struct scene *scene, uint32_t i, uint32_t bytes, uint64_t deadli
 	assert_int_equal(gw_endpoint_readv(scene->endpoint, &scene->reads[i], &scene->endpoint->peer.regions[0],
 					   scene->buffer, &span, 1, true),
 			 1);
+	gw_tcp_clients_flush(scene->client->loop);
 }
 
 static void take_question(struct scene *scene, uint8_t seed)

@@ -24,6 +24,7 @@ static void ask(struct scene *scene, uint32_t bytes, uint64_t deadline_ns)
 	assert_int_equal(gw_endpoint_readv(scene->endpoint, scene->reads, &scene->endpoint->peer.regions[0],
 					   scene->buffer, &span, 1, true),
 			 1);
+	gw_tcp_clients_flush(scene->client->loop);
 	assert_true(gw_fake_expect(scene->fd, WIRE_GATHER, &header, body, sizeof(body)));
 	header = (struct wire_header){.bytes = bytes, .type = WIRE_DATA, .tag = header.tag};
 	memcpy(scene->answer, &header, sizeof(header));
@@ -116,6 +117,7 @@ static void an_unasked_pong_is_a_sign_of_life(void **state)
 	uint8_t body[64];
 	struct scene *scene = scene_begin(*state, LONG_NS);
 	assert_int_equal(gw_endpoint_request(scene->endpoint, 1, NULL, "abc", 3, GW_NO_DEADLINE, scene), GW_OK);
+	gw_tcp_clients_flush(scene->client->loop);
 	assert_true(gw_fake_expect(scene->fd, WIRE_REQUEST, &header, body, sizeof(body)));
 	for (int i = 0; i < 5; i++) {
 		let_time_pass(scene, LONG_NS - GW_NS_PER_SECOND);

@@ -302,6 +302,7 @@ def numbers(graph):
     path = graph._options["part_config"]
     yield "timeout", lambda given: graphwire.open(path, timeout=given), (0, -0.5, 1e300)
     yield "reconnect", lambda given: graphwire.open(path, reconnect=given), (-0.5, 1e300)
+    yield "idle", lambda given: graphwire.open(path, idle=given), (0, -0.5, 1e300)
 
 
 def switches(graph):
@@ -345,7 +346,7 @@ def test_invalid_numbers_are_refused_by_name_and_leave_nothing(graph):
                 refused(name, call, value)
     for name, call, wrong in numbers(graph):
         for value in (*NO_NUMBERS, *wrong):
-            if (value is None and name in ("timeout", "reconnect")) or (value == -1 and name == "initial"):
+            if (value is None and name in ("timeout", "reconnect", "idle")) or (value == -1 and name == "initial"):
                 continue
             refused(name, call, value)
     for name, call in switches(graph):

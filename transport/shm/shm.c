@@ -102,6 +102,8 @@ static const uint8_t *shm_map(struct gw_endpoint *base, const struct gw_region *
 static size_t shm_poll(void *state, struct gw_completion *completions, size_t max, uint64_t timeout_ns)
 {
 	struct tcp_loop *loop = state;
+	if (loop->unsent)
+		gw_tcp_clients_flush(loop);
 	if (max && !gw_completions_empty(&loop->completions) && ++loop->turns % LOOK_TURNS)
 		return gw_completions_take(&loop->completions, completions, max);
 	return gw_tcp_poll(state, completions, max, timeout_ns);

@@ -63,6 +63,8 @@ struct tcp_loop {
 	struct tcp_driver *driver;
 	struct gw_completions completions;
 	struct tcp_client *clients;
+	struct tcp_client *working; /* the clients among them with open work, and some whose work has ended since */
+	struct tcp_client *unsent;  /* clients with small requests that the next poll sends */
 	struct tcp_server *servers;
 	struct tcp_server *oldest_pending, *newest_pending; /* the pending clients among the servers */
 	uint32_t pending_count;

@@ -150,6 +150,8 @@ size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, u
 	uint64_t spin_end = gw_later_ns(max ? now : loop->worked_ns, spin_ns);
 	bool woken = false, first = true;
 	size_t n = 0;
+	if (loop->unsent)
+		gw_tcp_clients_flush(loop);
 	for (;;) {
 		tcp_take_orders(loop);
 		if (now >= loop->next_timer_ns)
@@ -196,6 +198,8 @@ bool gw_tcp_busy(void *state)
 int gw_tcp_wait_fd(void *state, uint64_t *until_ns)
 {
 	struct tcp_loop *loop = state;
+	if (loop->unsent)
+		gw_tcp_clients_flush(loop);
 	if (loop->next_timer_ns < *until_ns)
 		*until_ns = loop->next_timer_ns;
 	return loop->calls.first ? -1 : loop->driver->ops->wait_fd(loop->driver);

@@ -80,6 +80,7 @@ def open(
     spin_us: int = 0,
     timeout: float | None = 30.0,
     reconnect: float | None = 300.0,
+    idle: float | None = None,
     insecure: bool = False,
     verify: bool = True,
     numpy: bool = False,
@@ -102,6 +103,8 @@ def open(
         up a processor. 0: it sleeps at once, or the value of deploy/launch.py --spin.
     timeout: seconds that one operation may take; None: no limit.
     reconnect: seconds to try to reach a server after its connection is lost; None: no limit.
+    idle: seconds after which a connection that carries nothing is closed; the next use opens it again. Connections to
+        mapped memory stay open. None: connections stay open.
     insecure: accept servers on loopback that do not prove a key.
     verify: in a standalone process, compare digests while loading.
     job: the job whose tensors this process sees and creates. None: the name in GRAPHWIRE_JOB, which deploy/launch.py
@@ -123,7 +126,8 @@ def open(
         "neighbours": _text("neighbours", neighbours), "threads": checks.integer("threads", threads),
         "spin_us": checks.integer("spin_us", spin_us),
         "timeout_ms": checks.milliseconds("timeout", timeout, above=True),
-        "reconnect_ms": checks.milliseconds("reconnect", reconnect), "insecure": checks.flag("insecure", insecure),
+        "reconnect_ms": checks.milliseconds("reconnect", reconnect),
+        "idle_ms": checks.milliseconds("idle", idle, above=True), "insecure": checks.flag("insecure", insecure),
         "no_verify": not checks.flag("verify", verify), "job": named or f"python-{uuid.uuid4().hex}",
         "on_disk": _names("on_disk", on_disk),
         "disk_cache": 0 if disk_cache is None else checks.byte_count("disk_cache", disk_cache, 1)},

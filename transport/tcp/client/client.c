@@ -32,6 +32,10 @@
 static void client_free(struct tcp_client *client)
 {
 	GW_LIST_REMOVE(client);
+	if (client->works)
+		GW_SLIST_REMOVE(client->loop->working, client, next_working);
+	if (client->unsent)
+		GW_SLIST_REMOVE(client->loop->unsent, client, next_unsent);
 	gw_tcp_resolve_abandon(client->resolve);
 	if (client->addresses)
 		freeaddrinfo(client->addresses);
@@ -283,6 +287,7 @@ static gw_status client_create(struct tcp_loop *loop, const struct gw_connect_op
 	}
 	memcpy(client->auth.client_uuid, options->client_uuid, 16);
 	GW_LIST_INSERT(loop->clients, client);
+	client_works(client);
 	*out = client;
 	return GW_OK;
 }
@@ -324,7 +329,10 @@ void gw_tcp_close(struct gw_endpoint *base)
 	struct tcp_client *client = (struct tcp_client *)base;
 	for (struct gw_read_set *set = client->sets; set; set = set->next)
 		set->last_accepted = true;
+	if (client->unsent) /* a goodbye */
+		gw_tcp_clients_flush(client->loop);
 	client->closed = true;
+	client_works(client);
 	if (client->phase != CLIENT_LOST) {
 		gw_status status = gw_fail(GW_CANCELLED, "the endpoint was closed");
 		/* The driver may finish with the io at once and free the client. */
@@ -425,6 +433,7 @@ void gw_tcp_client_lose(struct tcp_client *client, gw_status status)
 		return;
 	client->phase = CLIENT_LOST;
 	client->base.state = GW_ENDPOINT_LOST;
+	gw_poll_group_lost(client->base.group);
 	gw_tcp_client_connected(client, status);
 	fail_questions(client, status);
 	gw_tcp_client_room(client);
@@ -529,8 +538,10 @@ static void tick_connect(struct tcp_client *client, uint64_t now_ns)
 
 void gw_tcp_clients_tick(struct tcp_loop *loop, uint64_t now_ns)
 {
-	for (struct tcp_client *client = loop->clients, *next; client; client = next) {
-		next = client->next;
+	for (struct tcp_client **at = &loop->working; gw_tcp_client_at_work(at);)
+		at = &(*at)->next_working;
+	for (struct tcp_client *client = loop->working, *next; client; client = next) {
+		next = client->next_working; /* a tick may free its client */
 		if (client->phase == CLIENT_LOST)
 			continue;
 		if (client->phase != CLIENT_OPEN) {
@@ -543,9 +554,25 @@ void gw_tcp_clients_tick(struct tcp_loop *loop, uint64_t now_ns)
 	}
 }
 
-bool gw_tcp_clients_busy(const struct tcp_loop *loop)
+static bool is_at_work(const struct tcp_client *client)
 {
-	for (const struct tcp_client *client = loop->clients; client; client = client->next)
+	return client->connecting || client->queue_begin != client->queue_end || client->sets || client->closed ||
+	       client->io.low_water > 1;
+}
+
+struct tcp_client *gw_tcp_client_at_work(struct tcp_client **at)
+{
+	while (*at && !is_at_work(*at)) {
+		(*at)->works = false;
+		*at = (*at)->next_working;
+	}
+	return *at;
+}
+
+bool gw_tcp_clients_busy(struct tcp_loop *loop)
+{
+	for (struct tcp_client *client, **at = &loop->working; (client = gw_tcp_client_at_work(at));
+	     at = &client->next_working)
 		if (client->connecting || client_queued(client) || client->closed)
 			return true;
 	return false;
@@ -554,5 +581,6 @@ bool gw_tcp_clients_busy(const struct tcp_loop *loop)
 struct tcp_copies gw_tcp_copies(struct gw_endpoint *base)
 {
 	struct tcp_client *client = (struct tcp_client *)base;
+	client_works(client); /* a read may leave a set open, whose deadline is watched */
 	return (struct tcp_copies){&client->sets, &client->loop->completions, client->mapped};
 }

@@ -28,7 +28,8 @@ struct tcp_io *gw_tcp_lone(struct tcp_loop *loop)
 	struct tcp_client *lone = NULL;
 	if (loop->servers || loop->listeners)
 		return NULL;
-	for (struct tcp_client *client = loop->clients; client; client = client->next) {
+	for (struct tcp_client *client, **at = &loop->working; (client = gw_tcp_client_at_work(at));
+	     at = &client->next_working) {
 		if (client->connecting || client->closed)
 			return NULL;
 		if (client_queued(client) == 0)

@@ -1,8 +1,9 @@
 /* Posts questions. Reads are cut into frames of at most WIRE_RANGES_MAX ranges and WIRE_PAYLOAD_MAX bytes. (A longer
  * single range is one frame, since neither end buffers it.) Frames are encoded into the output buffer, and each takes a
- * place in the queue. A lack of places or room is a normal event: the call returns how much it accepted, and the poll
- * that makes room returns early. A range that does not fit the region or the destination fails the set before anything
- * of the call is sent. */
+ * place in the queue. Small questions to one server leave together, with the next poll: those of all hops and
+ * batches in flight take one system call at each end. A lack of places or room is a normal event: the call returns how much it
+ * accepted, and the poll that makes room returns early. A range that does not fit the region or the destination fails
+ * the set before anything of the call is sent. */
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -10,7 +11,9 @@
 #include "transport/reads.h"
 #include "transport/tcp/client/client_private.h"
 
-#define FLUSH_BYTES (64u << 10) /* this much output is sent even before the last read of a set is posted */
+/* More unsent output than this is sent at once, so that the server begins while the next requests are encoded. */
+#define TOGETHER_BYTES (4u << 10)
+#define FLUSH_BYTES    (64u << 10) /* this much output is sent even before the last read of a set is posted */
 
 uint8_t *gw_tcp_client_reserve(struct tcp_client *client, uint32_t bytes, gw_status *status)
 {
@@ -45,6 +48,7 @@ struct client_frame *gw_tcp_client_push(struct tcp_client *client, const struct 
 	client->out_end += WIRE_HEADER_BYTES + header->bytes;
 	/* The peer's silence counts from the first question on. */
 	if (client_queued(client) == 0) {
+		client_works(client);
 		client->heard_ns = gw_now_ns();
 		client->probed = false;
 		tcp_loop_timer(client->loop, client->heard_ns + client->liveness_ns);
@@ -85,6 +89,7 @@ static bool post_begin(struct tcp_client *client, struct gw_read_set *set, const
 	char text[GW_ADDRESS_MAX];
 	bool fresh = !gw_read_set_private(set)->link;
 	gw_read_set_start(&client->sets, set);
+	client_works(client);
 	if (set->status)
 		return false;
 	if (fresh && set->deadline_ns)
@@ -101,6 +106,20 @@ static bool post_begin(struct tcp_client *client, struct gw_read_set *set, const
 	return status == GW_OK;
 }
 
+/* The output has new questions. */
+static void send_soon(struct tcp_client *client)
+{
+	if (client->io.sending)
+		return;
+	if (client->out_end - client->out_begin > TOGETHER_BYTES) {
+		client->loop->driver->ops->flush(client->loop->driver, &client->io);
+	} else if (!client->unsent) {
+		client->unsent = true;
+		client->next_unsent = client->loop->unsent;
+		client->loop->unsent = client;
+	}
+}
+
 static size_t post_end(struct tcp_client *client, struct gw_read_set *set, size_t n, size_t taken, bool last)
 {
 	if (set->status && set->frames_open)
@@ -109,8 +128,8 @@ static size_t post_end(struct tcp_client *client, struct gw_read_set *set, size_
 	if (taken < n)
 		client->room_wanted = true;
 	uint32_t unsent = client->out_end - client->out_begin;
-	if (client->phase == CLIENT_OPEN && unsent && !client->io.sending && (last || unsent >= FLUSH_BYTES))
-		client->loop->driver->ops->flush(client->loop->driver, &client->io);
+	if (client->phase == CLIENT_OPEN && unsent && (last || unsent >= FLUSH_BYTES))
+		send_soon(client);
 	return taken;
 }
 
@@ -266,9 +285,19 @@ gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, const struct gw_
 	frame->deadline_ns = deadline_ns ? deadline_ns : GW_NO_DEADLINE;
 	tcp_loop_timer(client->loop, frame->deadline_ns);
 	client->requests_open++;
-	if (!client->io.sending)
-		client->loop->driver->ops->flush(client->loop->driver, &client->io);
+	send_soon(client);
 	return GW_OK;
+}
+
+void gw_tcp_clients_flush(struct tcp_loop *loop)
+{
+	struct tcp_client *client;
+	while ((client = loop->unsent)) {
+		loop->unsent = client->next_unsent;
+		client->unsent = false;
+		if (client->phase == CLIENT_OPEN && !client->io.sending)
+			loop->driver->ops->flush(loop->driver, &client->io);
+	}
 }
 
 void gw_tcp_request_cancel(struct gw_endpoint *base, const void *cookie)

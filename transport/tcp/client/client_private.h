@@ -61,6 +61,8 @@ struct tcp_client {
 	struct tcp_io io;
 	struct tcp_loop *loop;
 	struct tcp_client *next, **previous;
+	struct tcp_client *next_working, *next_unsent; /* in loop->working, loop->unsent */
+	bool works, unsent;                            /* is in that list */
 	enum client_phase phase;
 	bool closed; /* the owner has closed it: freed when the io is gone */
 	bool io_added, io_gone;
@@ -129,6 +131,20 @@ static inline struct client_frame *client_oldest(struct tcp_client *client)
 {
 	return client_frame(client, client->queue_begin);
 }
+
+/* Work of the client begins. Timers and looks at open work walk only such clients. They leave the list during the next
+ * walk after their work has ended. */
+static inline void client_works(struct tcp_client *client)
+{
+	if (client->works)
+		return;
+	client->works = true;
+	client->next_working = client->loop->working;
+	client->loop->working = client;
+}
+
+/* Returns the first client with open work from *at on, and drops those without from the list. */
+struct tcp_client *gw_tcp_client_at_work(struct tcp_client **at);
 
 /* --- client.c, client_post.c --- */
 /* Reserves room for a frame in the output buffer, header included. NULL: *status is GW_AGAIN (no room now), or
