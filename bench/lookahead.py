@@ -3,12 +3,12 @@
 
     python bench/lookahead.py --part-config parts/ --fanouts 15,10,5 --batch-size 1024
 
-Starts a server for each part of a graph on this host. The trainer is that of part 0, whose seeds it takes and whose memory
-it maps; it reads the other parts over TCP. For each --lookahead and each share of --cache (percent of the feature's rows in
-all parts, as cache_bytes), a loader returns whole epochs, and the script prints the bytes of rows that it fetched for each
-batch, those of kept rows included, as they were counted; the share of what it fetches without either; and the seconds that
-counting took for each epoch. Digests are compared with those of a loader without look-ahead. The counts do not depend on
-the load of the machine.
+Starts a server for each part of a graph on this host. The trainer is that of part 0, whose seeds it takes and whose
+memory it maps; it reads the other parts over TCP. For each --lookahead and each share of --cache (percent of the
+feature's rows in all parts, as cache_bytes), a loader returns whole epochs, and the script prints the bytes of rows
+that it fetched for each batch, those of kept rows included, as they were counted; the share of what it fetches without
+either; and the seconds that counting took for each epoch. Digests are compared with those of a loader without
+look-ahead. The bytes do not depend on the load of the machine.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ def report(graph: graphwire.Graph, arguments: argparse.Namespace, seeds: np.ndar
         first = first or (bytes_, digests)
         if digests != first[1]:
             sys.exit("a batch differs from those without look-ahead")
-        print(f"{lookahead:9}  {cache:4g} %  {bytes_ / 1024:18.1f}  {bytes_ / first[0]:5.3f}  {seconds:.3f}", flush=True)
+        print(f"{lookahead:9}  {cache:4g} %  {bytes_ / 1024:18.1f}  {bytes_ / first[0]:5.3f}  {seconds:.3f}",
+              flush=True)
 
 
 if __name__ == "__main__":
