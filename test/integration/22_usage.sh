@@ -102,6 +102,21 @@ done <<'TABLE'
 2 SRC:REL:DST:NAME partition graph --num-parts 2 --time a:b --out made
 1 times.can.be     partition graph --num-parts 2 --method random --time absent --out made
 2 0                partition graph --num-parts 2 --threads 0 --out made
+2 fanouts          partition graph --num-parts 2 --replicate 5% --out made
+2 replicate        partition graph --num-parts 2 --fanouts 5 --out made
+2 luck             partition graph --num-parts 2 --replicate 5% --by luck --fanouts 5 --out made
+2 lots             partition graph --num-parts 2 --replicate lots --fanouts 5 --out made
+2 one.part         partition graph --num-parts 1 --replicate 5% --fanouts 5 --out made
+2 JSON|folder      replicate
+2 rows             replicate graph --fanouts 5
+2 fanouts          replicate graph --rows 5%
+2 100              replicate graph --rows 101% --fanouts 5
+2 x                replicate graph --rows x% --fanouts 5
+2 epochs           replicate graph --rows 5% --by epochs --fanouts 5
+2 0                replicate graph --rows 5% --by epochs:0 --fanouts 5
+2 edge.type        replicate graph --rows 5% --fanouts 5 --fanout 3
+1 one.part         replicate graph --rows 5% --fanouts 5
+1 absent           replicate absent --rows 5% --fanouts 5
 1 absent           partition absent --num-parts 2 --method random --out made
 2 graph            verify
 2 extra            verify graph extra
@@ -146,6 +161,10 @@ done <<'TABLE'
 2 x                doctor --timeout x
 2 pigeon           doctor --transport pigeon
 2 extra            doctor extra
+2 fanouts          doctor --part-config graph
+2 part-config      doctor --fanouts 5
+2 server           doctor --part-config graph --fanouts 5 --server 127.0.0.1:1
+1 one.part         doctor --part-config graph --fanouts 5
 2 nonsense         bench nonsense
 2 FOLDER           checkpoint --servers 127.0.0.1:1
 2 --servers        checkpoint folder
@@ -199,7 +218,7 @@ mkdir .odd.tmp-1-0              # as a killed run leaves it
 silent "generate" "$GRAPHWIRE" generate rmat --scale 4 --quiet --out odd
 silent "import" "$GRAPHWIRE" import --quiet --from mixed --out texts
 silent "verify" "$GRAPHWIRE" verify --quiet texts
-for command in import 'generate rmat' partition verify inspect serve stat doctor bench epoch checkpoint restore end-job; do
+for command in import 'generate rmat' partition replicate verify inspect serve stat doctor bench epoch checkpoint restore end-job; do
 	read -ra words <<<"$command"
 	case $command:$("$GRAPHWIRE" "${words[@]}" --help) in
 	import:*--quiet* | 'generate rmat':*--quiet* | verify:*--quiet*) ;;

@@ -215,6 +215,23 @@ for command in "${commands[@]:0:5}"; do
 	done
 done
 
+# Replicas that cannot be written leave the graph as it was.
+holds "replicas of parts" "$GRAPHWIRE" replicate parts --rows 5% --fanouts 5,5
+before=$(find parts -type f -exec sha1sum {} + | sort)
+for name in /indices.npy /feat.replica.npy /replica.index.xxh /rmat.json; do
+	killed $name replicate parts --rows 50% --fanouts 5,5
+done
+for blocks in 0 4 8; do
+	refuses "replicate with files of at most $blocks KiB" 1 'parts.*File too large.*ulimit -f' \
+		bash -c "(ulimit -f $blocks; exec \"$GRAPHWIRE\" replicate parts --rows 50% --fanouts 5,5) 2>&1 >/dev/null | cat >&2; exit \${PIPESTATUS[0]}"
+done
+if [ "$before" = "$(find parts -type f -exec sha1sum {} + | sort)" ] && [ "$(find . -maxdepth 1 -name 'parts.*' | wc -l)" -eq 0 ]; then
+	ok "they leave the graph as it was"
+else
+	not_ok "they change the graph: $(find . -maxdepth 1 -name 'parts*' | tr '\n' ' ')"
+fi
+holds "no replicas again" "$GRAPHWIRE" replicate parts --rows 0
+
 # Address space: from the minimum that loads the program to enough for all.
 before=$failures
 for kib in 14000 17000 18500 20000 21500 23000 24500 26000 30000 35000 40000 50000 70000 100000 150000 250000; do

@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Union
 
 from graphwire._base import checks
 from graphwire._base.escape import escaped_type
 from graphwire._base.keywords import keywords
 from graphwire._files.running import run
 
-Fanouts = Sequence[int] | Mapping[Any, Sequence[int]]
+Fanouts = Union[Sequence[int], Mapping[Any, Sequence[int]]]
 
 
 def amount(what: str, given: Any) -> str:

@@ -14,6 +14,7 @@ from graphwire._base.scratch import Scratch
 from graphwire._files.fetch import _alone, fetch, unpack
 from graphwire._files.graph_arrays import Arrays
 from graphwire._files.partition import partition_graph
+from graphwire._files.replicas import Fanouts
 
 SPLITS = ("train", "val", "test")
 
@@ -45,7 +46,9 @@ class Dataset:
                   objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = False,
                   seed: int = 0, weight: Union[str, Sequence[str]] = (), time: Union[str, Sequence[str]] = (),
                   assignment: Any = None, memory: Optional[Union[int, str]] = None,
-                  store: Optional[Mapping[str, Any]] = None, progress: Optional[bool] = None) -> Path:
+                  store: Optional[Mapping[str, Any]] = None, replicate: Optional[Union[int, str]] = None,
+                  replicate_by: str = "vip", fanouts: Optional[Fanouts] = None, batch_size: int = 1000,
+                  progress: Optional[bool] = None) -> Path:
         """Divides the data set into parts. Returns the path of their JSON. The arguments and errors are those of
         graphwire.partition_graph(dataset, …)."""
         return partition_graph(
@@ -53,7 +56,8 @@ class Dataset:
             edge_features=edge_features, num_nodes=num_nodes, balance_train=balance_train, balance_nodes=balance_nodes,
             balance_edges=balance_edges, num_trainers_per_machine=num_trainers_per_machine, objtype=objtype,
             reverse=reverse, undirected=undirected, transpose=transpose, seed=seed, weight=weight, time=time,
-            assignment=assignment, memory=memory, store=store, progress=progress)
+            assignment=assignment, memory=memory, store=store, replicate=replicate, replicate_by=replicate_by,
+            fanouts=fanouts, batch_size=batch_size, progress=progress)
 
     def renamed(self, features: dict[str, str]) -> Dataset:
         """A data set with the same rows and other names of features, {old: new}, such as {"feat": "features"}. Raises

@@ -35,6 +35,7 @@ from graphwire._files.graph_arrays import HOMOGENEOUS, Arrays
 from graphwire._files.partition import partition_graph
 from graphwire._files.pickles import load_torch
 from graphwire._files.reading import reading
+from graphwire._files.replicas import Fanouts
 from graphwire.dgl import host
 from graphwire.dgl.distributed import later_rows
 from graphwire.dgl.types import Canonical, Types
@@ -203,7 +204,9 @@ def convert_parts(part_config: str | os.PathLike, out: str | os.PathLike, *, nam
                   objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = True,
                   seed: int = 0, weight: str | Sequence[str] = (), time: str | Sequence[str] = (),
                   assignment: Any = None, memory: int | str | None = None,
-                  store: Mapping[str, Any] | None = None, progress: bool | None = None) -> Path:
+                  store: Mapping[str, Any] | None = None, replicate: int | str | None = None,
+                  replicate_by: str = "vip", fanouts: Fanouts | None = None, batch_size: int = 1000,
+                  progress: bool | None = None) -> Path:
     """Converts parts that DGL wrote to a graph of Graphwire. Returns the path of its JSON.
 
     part_config: DGL's JSON; or the JSON of Graphwire's parts, with node_feat.dgl and edge_feat.dgl that a program wrote
@@ -225,7 +228,7 @@ def convert_parts(part_config: str | os.PathLike, out: str | os.PathLike, *, nam
         balance_train=balance_train, balance_nodes=balance_nodes, balance_edges=balance_edges,
         num_trainers_per_machine=num_trainers_per_machine, objtype=objtype, reverse=reverse, undirected=undirected,
         transpose=transpose, seed=seed, weight=weight, time=time, assignment=assignment, memory=memory, store=store,
-            progress=progress)
+        replicate=replicate, replicate_by=replicate_by, fanouts=fanouts, batch_size=batch_size, progress=progress)
     _write_mappings(Path(part_config).parent, path)
     return path
 

@@ -19,6 +19,7 @@ from graphwire._base.keywords import keywords
 from graphwire._base.scratch import Scratch
 from graphwire._base.trace import traced
 from graphwire._files.partition import partition_graph
+from graphwire._files.replicas import Fanouts
 from graphwire._graph.graph import Graph
 from graphwire._graph.graph import open as open_graph
 from graphwire._train.batch import Batch
@@ -105,7 +106,9 @@ def from_pyg(data: Union[Data, HeteroData], out: str | os.PathLike | None = None
              objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = False,
              seed: int = 0, weight: str | Sequence[str] = (), time: str | Sequence[str] = (),
              assignment: Any = None, memory: int | str | None = None,
-             store: Mapping[str, Any] | None = None, progress: bool | None = None) -> Graph:
+             store: Mapping[str, Any] | None = None, replicate: int | str | None = None,
+             replicate_by: str = "vip", fanouts: Fanouts | None = None, batch_size: int = 1000,
+             progress: bool | None = None) -> Graph:
     """Makes a graph from PyG's data in memory: divides it into parts, writes them to a folder, and opens the graph.
 
     data: Data or HeteroData.
@@ -130,7 +133,7 @@ def from_pyg(data: Union[Data, HeteroData], out: str | os.PathLike | None = None
             num_nodes=num_nodes, balance_train=balance_train, balance_nodes=balance_nodes, balance_edges=balance_edges,
             num_trainers_per_machine=num_trainers_per_machine, objtype=objtype, reverse=reverse, undirected=undirected,
             transpose=transpose, seed=seed, weight=weight, time=time, assignment=assignment, memory=memory, store=store,
-            progress=progress)
+            replicate=replicate, replicate_by=replicate_by, fanouts=fanouts, batch_size=batch_size, progress=progress)
 
     if out is not None:
         return open_graph(parts(out))
