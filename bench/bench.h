@@ -24,6 +24,7 @@ int gw_bench_main(int argc, char **argv);
 /* The entry of each benchmark: argv[0] is its name. Exit status 0, 1 (failed) or 2 (usage). */
 int gw_bench_connections(int argc, char **argv);
 int gw_bench_convert(int argc, char **argv);
+int gw_bench_disk(int argc, char **argv);
 int gw_bench_gather(int argc, char **argv);
 int gw_bench_ids(int argc, char **argv);
 int gw_bench_latency(int argc, char **argv);

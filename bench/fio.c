@@ -11,18 +11,19 @@
 #include <unistd.h>
 
 #define FIO_VERSION    "3;"
-#define FIO_WRITE_RATE 47 /* index of the field, from 0: KiB written a second */
+#define FIO_READ_IOPS  7  /* indices of fields, from 0: reads a second */
+#define FIO_WRITE_RATE 47 /* KiB written a second */
 #define FIO_LINE_MAX   8192
 
-static gw_status fio_parse(const char *line, double *figure)
+static gw_status fio_parse(const char *line, int number, double *figure)
 {
 	const char *field = line;
-	for (int i = 0; field && i < FIO_WRITE_RATE; i++)
+	for (int i = 0; field && i < number; i++)
 		field = (field = strchr(field, ';')) ? field + 1 : NULL;
 	double rate = field ? strtod(field, NULL) : 0;
 	if (strncmp(line, FIO_VERSION, strlen(FIO_VERSION)) != 0 || !(rate > 0))
 		return gw_fail(GW_IO, "fio reports: %.200s", line);
-	*figure = rate * 1024 * 1e-9;
+	*figure = rate;
 	return GW_OK;
 }
 
@@ -63,5 +64,35 @@ gw_status gw_bench_fio_write(const char *folder, uint64_t bytes, uint64_t block_
 		"fio",        "--name=graphwire-bench", directory,       size,         block,       "--rw=write",
 		"--direct=1", "--ioengine=psync",       "--end_fsync=1", "--unlink=1", "--minimal", NULL};
 	gw_status status = fio_run(arguments, line);
-	return status != GW_OK ? status : fio_parse(line, figure);
+	if (status == GW_OK)
+		status = fio_parse(line, FIO_WRITE_RATE, figure);
+	*figure *= 1024 * 1e-9;
+	return status;
+}
+
+gw_status gw_bench_fio_read(const char *path, uint64_t block_bytes, unsigned depth, unsigned seconds, double *figure)
+{
+	char line[FIO_LINE_MAX], name[FIO_LINE_MAX], block[64], in_flight[64], runtime[64];
+	snprintf(name, sizeof(name), "--filename=%s", path);
+	snprintf(block, sizeof(block), "--bs=%llu", (unsigned long long)block_bytes);
+	snprintf(in_flight, sizeof(in_flight), "--iodepth=%u", depth);
+	snprintf(runtime, sizeof(runtime), "--runtime=%u", seconds);
+	char *arguments[] = {"fio",
+			     "--name=graphwire-bench",
+			     name,
+			     block,
+			     in_flight,
+			     runtime,
+			     "--rw=randread",
+			     "--readonly",
+			     "--direct=1",
+			     "--ioengine=io_uring",
+			     "--time_based",
+			     "--minimal",
+			     NULL};
+	gw_status status = fio_run(arguments, line);
+	if (status == GW_OK)
+		status = fio_parse(line, FIO_READ_IOPS, figure);
+	*figure *= 1e-3;
+	return status;
 }

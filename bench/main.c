@@ -23,6 +23,7 @@ static const struct {
 	{"connections", gw_bench_connections, "memory of a server for each connection over TCP"},
 	{"update", gw_bench_update, "trainable rows: reads, pushes, training steps, checkpoints"},
 	{"convert", gw_bench_convert, "rows to another type, against a memcpy of the bytes that come out"},
+	{"disk", gw_bench_disk, "random rows that stay on disk, against bare random reads of blocks"},
 	{"load", gw_bench_load, "a partition's files into memory, against a bare read"},
 };
 

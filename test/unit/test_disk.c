@@ -277,6 +277,7 @@ static void bad_arguments(void **state)
 	assert_int_equal(mkdir(bed->path, 0700), 0);
 	assert_int_equal(bed_add(bed), GW_FORMAT);
 	rmdir(bed->path);
+	bed_close(bed);
 }
 
 /* The file is cut while it is open: rows before the cut arrive, rows behind it fail, with the byte where it ends. */
@@ -321,6 +322,7 @@ static void replaced_file(void **state)
 	assert_true(file && fputs("another file", file) >= 0 && fclose(file) == 0);
 	assert_int_equal(rename(other, bed->path), 0);
 	check_random(bed, 500);
+	bed_close(bed);
 }
 
 /* Puts another file in the place of the one that the disk has open. */
@@ -421,6 +423,7 @@ static void freed_reads(void **state)
 	struct gw_disk_read *read;
 	assert_int_equal(gw_disk_read_start(bed->disk, &what, &read), GW_OK);
 	gw_disk_read_free(read);
+	bed_close(bed);
 }
 
 static int open_and_report(void *context)
