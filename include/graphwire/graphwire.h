@@ -389,7 +389,8 @@ struct gw_sample_spec {
 	bool strict_times; /* a seed sees the edges before its time; else those at its time too */
 };
 
-/* A mini-batch. The library owns all its memory, and reuses it after gw_minibatch_release. */
+/* A mini-batch. The library owns its memory, and reuses it after gw_minibatch_release; rows may be in memory of
+ * gw_client_options.memory. */
 struct gw_minibatch {
 	uint64_t epoch, step, stream; /* a loader's; gw_sample sets 0, 0 and its stream */
 	uint64_t seed_count;

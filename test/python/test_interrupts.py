@@ -310,11 +310,11 @@ def test_a_childs_threads_open_one_client(whole, monkeypatch):
     other, opened, found = threading.Barrier(2), [], []
     client = _opened._Client
 
-    def opens(options):
+    def opens(*arguments):
         opened.append(1)
         with contextlib.suppress(threading.BrokenBarrierError):
             other.wait(0.5)  # for the other thread, in case it opens one too
-        return client(options)
+        return client(*arguments)
 
     monkeypatch.setattr(_opened, "_Client", opens)
     threads = [threading.Thread(target=lambda: found.append(graph._opened())) for _ in range(2)]

@@ -56,7 +56,7 @@ def open_raw(parts):
     path = native.ffi.new("char[]", os.fsencode(parts))
     options = native.ffi.new("struct gw_client_options *")
     options.part_config = path
-    native.check(native.lib.client_open(options, held))
+    native.check(native.lib.client_open(options, native.ffi.NULL, held))
 
 
 def child(code, *words, **options):
@@ -244,7 +244,7 @@ def open_raw():
     options = native.ffi.new("struct gw_client_options *")
     path = native.ffi.new("char[]", sys.argv[1].encode())
     options.part_config = path
-    native.check(native.lib.client_open(options, held[-1]))
+    native.check(native.lib.client_open(options, native.ffi.NULL, held[-1]))
 
 log.follow_level()
 begun = threading.Event()
