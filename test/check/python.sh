@@ -18,8 +18,8 @@ checked "mypy deploy" env MYPYPATH=deploy "$venv/bin/mypy" --config-file pyproje
 	--cache-dir build/python/mypy deploy/gwdeploy deploy/launch.py deploy/copy_files.py deploy/cluster.py
 
 export GRAPHWIRE=$PWD/build/release/graphwire OMP_NUM_THREADS=1
-tables_ready && scrapers_ready || status=1
-PYTHONPATH=$beside/tables:$beside/scrapers run_pytest test/python || status=1
+tables_ready && scrapers_ready && kaminpar_ready || status=1
+PYTHONPATH=$beside/tables:$beside/scrapers:$beside/kaminpar run_pytest test/python || status=1
 
 # The files of a release, and the wheel in an environment with nothing else: what it names is all that it needs.
 released=$(mktemp -d)

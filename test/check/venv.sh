@@ -97,6 +97,15 @@ scrapers_ready() {
 	}
 }
 
+# The partitioner of --method kaminpar, in a folder of its own.
+kaminpar_ready() {
+	install_beside "$beside/kaminpar" kaminpar==3.7.3 || {
+		tail -n 5 "$log"
+		not_ok "kaminpar could not be installed; all of pip's output: $log"
+		return 1
+	}
+}
+
 # RelBench 2.1.1 and what it imports, in a folder for the front of PYTHONPATH, and 3.0.2 in one for its end. With pandas 3,
 # times of 2.1.1 are wrong by a factor of 1,000.
 relbench_ready() {

@@ -122,7 +122,7 @@ struct kaminpar_plan {
 };
 
 /* Reads the answer, which must be one piece for each node. */
-static gw_status take_answer(const struct kaminpar_plan *k, int fd, int32_t *piece)
+static gw_status kaminpar_take(const struct kaminpar_plan *k, int fd, int32_t *piece)
 {
 	struct stat found;
 	uint64_t bytes = k->lists.nodes * sizeof(*piece), done = 0;
@@ -161,7 +161,7 @@ static gw_status ask(struct kaminpar_plan *k, int32_t *piece)
 	k->assignment->keep = words[3] > 1;
 	status = run_python(&work);
 	if (status == GW_OK)
-		status = take_answer(k, work.answer, piece);
+		status = kaminpar_take(k, work.answer, piece);
 	close(work.answer);
 	return status;
 }

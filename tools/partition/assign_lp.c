@@ -38,7 +38,7 @@ static uint64_t count_cut(const struct gw_lists *lists, const int32_t *piece)
 	return cut;
 }
 
-static gw_status find(struct lp_plan *lp, int32_t *piece, int32_t *other)
+static gw_status lp_find(struct lp_plan *lp, int32_t *piece, int32_t *other)
 {
 	uint32_t pieces = lp->assignment->pieces;
 	bool contracted = false;
@@ -69,7 +69,7 @@ static gw_status lp_assign(struct lp_plan *lp)
 	int32_t *piece = gw_calloc(nodes + 1, sizeof(*piece)), *other = gw_malloc((nodes + 1) * sizeof(*other));
 	status = piece && other ? GW_OK : GW_NO_MEMORY;
 	if (status == GW_OK && nodes > 0)
-		status = find(lp, piece, other);
+		status = lp_find(lp, piece, other);
 	gw_free(other);
 	if (status == GW_OK)
 		status = gw_refine(balance, &lp->lists, assignment->pieces, REFINE_PASSES, piece);

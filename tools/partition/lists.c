@@ -36,7 +36,7 @@ uint64_t gw_lists_bytes_max(uint64_t nodes, uint64_t edges)
 	       nodes * sizeof(uint32_t);
 }
 
-static gw_status put(const struct writing *w, const void *data, uint64_t bytes, uint64_t at)
+static gw_status lists_put(const struct writing *w, const void *data, uint64_t bytes, uint64_t at)
 {
 	const char *from = data;
 	while (bytes > 0) {
@@ -87,13 +87,13 @@ static gw_status write_range(struct writing *w)
 	gw_status status =
 		gw_parallel_for(w->balance->plan->threads, range->end - range->first, ROWS_GRAIN, drop_repeats, w);
 	if (status == GW_OK)
-		status = put(w, w->ids, next - at, at);
+		status = lists_put(w, w->ids, next - at, at);
 	gw_free(w->ids);
 	return status;
 }
 
 /* Sums the quantities, and keeps the origins. */
-static gw_status survey(struct writing *w)
+static gw_status lists_survey(struct writing *w)
 {
 	struct gw_lists *out = w->out;
 	uint32_t quantities = w->balance->quantities, ntype = 0;
@@ -132,14 +132,14 @@ static gw_status write_weights(struct writing *w, uint64_t at)
 		sum = sum / quantities * (double)out->nodes * WEIGHT_UNITS;
 		weight[v % PIECE_NODES] = sum < 1 ? 1 : sum > INT32_MAX ? INT32_MAX : (uint32_t)sum;
 		if ((v + 1) % PIECE_NODES == 0 || v + 1 == out->nodes)
-			status = put(w, weight, (v % PIECE_NODES + 1) * sizeof(*weight),
-				     at + v / PIECE_NODES * PIECE_NODES * sizeof(*weight));
+			status = lists_put(w, weight, (v % PIECE_NODES + 1) * sizeof(*weight),
+					   at + v / PIECE_NODES * PIECE_NODES * sizeof(*weight));
 	}
 	gw_free(weight);
 	return status;
 }
 
-static gw_status write_file(struct writing *w, uint64_t bytes, bool weights)
+static gw_status lists_write_file(struct writing *w, uint64_t bytes, bool weights)
 {
 	struct gw_lists *out = w->out;
 	uint64_t head = (HEADER_WORDS + out->nodes + 1) * sizeof(uint64_t);
@@ -155,7 +155,7 @@ static gw_status write_file(struct writing *w, uint64_t bytes, bool weights)
 			status = gw_symmetric_range_next(&w->range, bytes / 2);
 	}
 	if (status == GW_OK)
-		status = survey(w);
+		status = lists_survey(w);
 	if (status != GW_OK)
 		return status;
 	uint64_t end = w->offset[out->nodes];
@@ -163,9 +163,9 @@ static gw_status write_file(struct writing *w, uint64_t bytes, bool weights)
 	out->bytes = end + (weights ? out->nodes * sizeof(uint32_t) : 0);
 	const uint64_t header[HEADER_WORDS] = {NO_ENTRY_WEIGHTS | (weights ? 0 : NO_NODE_WEIGHTS) | NARROW_IDS,
 					       out->nodes, out->entries};
-	status = put(w, header, sizeof(header), 0);
+	status = lists_put(w, header, sizeof(header), 0);
 	if (status == GW_OK)
-		status = put(w, w->offset, (out->nodes + 1) * sizeof(uint64_t), sizeof(header));
+		status = lists_put(w, w->offset, (out->nodes + 1) * sizeof(uint64_t), sizeof(header));
 	if (status == GW_OK && weights)
 		status = write_weights(w, end);
 	return status;
@@ -188,7 +188,7 @@ gw_status gw_lists_make(const struct gw_balance *balance, struct gw_spill *spill
 	if (status == GW_OK)
 		status = gw_spill_file(spill, gw_lists_bytes_max(out->nodes, w.range.edges), &out->fd);
 	if (status == GW_OK)
-		status = write_file(&w, bytes, weights);
+		status = lists_write_file(&w, bytes, weights);
 	gw_symmetric_range_close(&w.range);
 	gw_free(w.offset);
 	if (status == GW_OK && ftruncate(out->fd, (off_t)out->bytes) != 0)

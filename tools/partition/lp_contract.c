@@ -2,7 +2,8 @@
  *
  *   every node its own cluster -> rounds: each node joins the cluster of most of its neighbours, if there is room
  *   -> clusters numbered, their nodes listed -> edges among clusters summed, up to a limit
- *   -> too many: clusters may have twice the nodes, and again -> METIS on the clusters -> pieces of nodes
+ *   -> too many: clusters may have twice the nodes, and again, unless most edges stay -> METIS on the clusters ->
+ * pieces of nodes
  *
  * All passes over the lists are in ascending order of nodes or of clusters, in one thread.
  */
@@ -16,6 +17,7 @@
 #define ROUNDS        3u
 #define ROUNDS_MORE   2u
 #define TRIES         3u
+#define HOPELESS      6u         /* tenths of the entries that stay: larger clusters will not do */
 #define SMALL_ENTRIES (1u << 20) /* that METIS gets in any case */
 #define SUM_MAX       (1u << 30) /* of weights, for METIS's 32-bit sums */
 
@@ -31,6 +33,7 @@ struct contract {
 	/* The graph of clusters, as METIS takes it. */
 	int32_t *xadj, *adjncy, *adjwgt, *vwgt;
 	uint64_t entries, most_entries;
+	uint64_t ends; /* entries of the lists that have been summed */
 };
 
 static void propagate(struct contract *c, uint64_t room)
@@ -69,6 +72,7 @@ static gw_status sum_cluster(struct contract *c, const uint32_t *number, const u
 	for (uint32_t m = 0; m < count; m++) {
 		uint64_t n;
 		const uint32_t *ids = gw_lists_of(c->lists, members[m], &n);
+		c->ends += n;
 		for (uint64_t i = 0; i < n; i++) {
 			uint32_t other = number[c->cluster[ids[i]]];
 			if (other != self && c->links[other]++ == 0)
@@ -114,7 +118,7 @@ static gw_status sum_edges(struct contract *c, uint32_t *number, uint32_t *first
 		members[first[number[c->cluster[v]]]++] = (uint32_t)v;
 	memmove(first + 1, first, c->clusters * sizeof(*first)); /* the fills have moved each begin to the end */
 	first[0] = 0;
-	c->entries = 0;
+	c->entries = c->ends = 0;
 	c->xadj[0] = 0;
 	*fits = true;
 	gw_status status = GW_OK;
@@ -217,7 +221,8 @@ static gw_status find_clusters(struct contract *c, bool *found)
 		c->weight[v] = 1;
 	}
 	*found = false;
-	for (uint32_t at = 0; at < TRIES && status == GW_OK && !*found; at++, room *= 2) {
+	for (uint32_t at = 0; at < TRIES && status == GW_OK && !*found && c->entries <= c->ends / 10 * HOPELESS;
+	     at++, room *= 2) {
 		uint64_t bounded = room < most ? room : most;
 		for (uint32_t round = 0; round < (at ? ROUNDS_MORE : ROUNDS); round++)
 			propagate(c, bounded < 2 ? 2 : bounded);

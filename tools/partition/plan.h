@@ -129,7 +129,7 @@ struct gw_assignment {
 	bool has_objective;
 	const char *process; /* the method ran in a process of its own: its name; static */
 	uint64_t file_bytes; /* of temporary files */
-	bool keep;           /* another run may give another assignment: gw_split writes it beside the parts */
+	bool keep;           /* another run may give another assignment: gw_split writes it to a file of the graph */
 	const char *note;    /* a note for the user about the assignment, or NULL; static */
 	double symmetric_s, method_s;
 };

@@ -63,7 +63,7 @@ static double excess(const struct refine *r, uint32_t piece, int more)
 }
 
 /* The piece that the node should be in. */
-static uint32_t choose(const struct refine *r, uint32_t own)
+static uint32_t refine_choose(const struct refine *r, uint32_t own)
 {
 	uint32_t best = own;
 	for (uint32_t i = 0; i < r->num_touched; i++) {
@@ -101,7 +101,7 @@ static uint32_t choose_other(const struct refine *r, uint32_t own, uint64_t loss
 	return best;
 }
 
-static void sweep(struct refine *r, uint32_t pass, uint32_t passes, int32_t *piece)
+static void refine_sweep(struct refine *r, uint32_t pass, uint32_t passes, int32_t *piece)
 {
 	const struct gw_lists *lists = r->shares.lists;
 	uint32_t ntype = 0;
@@ -118,7 +118,7 @@ static void sweep(struct refine *r, uint32_t pass, uint32_t passes, int32_t *pie
 		if (excess(r, own, 0) > 0)
 			to = choose_other(r, own, n * pass / (passes - 1), pass + 1 == passes);
 		else
-			to = choose(r, own);
+			to = refine_choose(r, own);
 		if (to != own) {
 			gw_shares_add(&r->shares, own, r->quantity, true);
 			gw_shares_add(&r->shares, to, r->quantity, false);
@@ -202,9 +202,9 @@ gw_status gw_refine(const struct gw_balance *balance, const struct gw_lists *lis
 		gw_shares_add(&r.shares, (uint32_t)piece[v], r.quantity, false);
 	}
 	for (uint32_t pass = 0; pass < passes && status == GW_OK; pass++)
-		sweep(&r, pass, passes, piece);
+		refine_sweep(&r, pass, passes, piece);
 	for (uint32_t more = 0; more < MORE_PASSES && status == GW_OK && count_all_over(&r.shares) > 0; more++) {
-		sweep(&r, passes - 1, passes, piece);
+		refine_sweep(&r, passes - 1, passes, piece);
 		even_out(&r, piece);
 	}
 	gw_shares_free(&r.shares);

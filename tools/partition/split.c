@@ -353,7 +353,10 @@ static gw_status write_assignment(const struct gw_split *split)
 	bool written = status == GW_OK && fwrite(header, sizeof(header), 1, file) == 1;
 	for (uint32_t t = 0; t < split->in->num_ntypes && written; t++) {
 		uint64_t count = split->in->ntypes[t].count;
-		written = fwrite(split->assignment->piece[t], sizeof(uint16_t), count, file) == count;
+		for (uint64_t v = 0; v < count && written; v++) {
+			uint16_t part = (uint16_t)(split->assignment->piece[t][v] / split->plan->trainers);
+			written = fwrite(&part, sizeof(part), 1, file) == 1;
+		}
 	}
 	int error = errno;
 	if (file && fclose(file) != 0 && written) {

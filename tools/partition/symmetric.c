@@ -208,7 +208,7 @@ static void sort_radix(uint32_t *ids, size_t n, uint32_t *room, uint32_t id_bits
 		memcpy(ids, from, n * sizeof(*ids));
 }
 
-static const uint32_t *list_of(const struct gw_symmetric_range *range, uint64_t node, size_t *n)
+static const uint32_t *symmetric_list(const struct gw_symmetric_range *range, uint64_t node, size_t *n)
 {
 	*n = range->ends[node + 1] - range->ends[node];
 	return range->list + (range->ends[node] - range->ends[range->first]);
@@ -220,7 +220,7 @@ static gw_status sort_lists(void *context, uint64_t begin, uint64_t end, unsigne
 	struct gw_symmetric_build *build = context;
 	for (uint64_t v = begin; v < end; v++) {
 		size_t n;
-		uint32_t *ids = (uint32_t *)list_of(build->range, build->range->first + v, &n);
+		uint32_t *ids = (uint32_t *)symmetric_list(build->range, build->range->first + v, &n);
 		if (n >= RADIX_MIN) {
 			if (!build->scratch[thread])
 				build->scratch[thread] = gw_malloc(build->longest * sizeof(uint32_t));
@@ -364,7 +364,7 @@ static gw_status symmetric_write_lists(void *context, uint64_t begin, uint64_t e
 	struct gw_symmetric *out = build->out;
 	for (uint64_t v = begin; v < end; v++) {
 		size_t n;
-		const uint32_t *ids = list_of(build->range, v, &n), *number = build->range->number;
+		const uint32_t *ids = symmetric_list(build->range, v, &n), *number = build->range->number;
 		if (n == 0)
 			continue;
 		uint64_t at = (uint64_t)out->xadj[number[v]];

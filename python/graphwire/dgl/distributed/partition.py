@@ -89,7 +89,7 @@ def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_
     """dgl.distributed.partition_graph. Writes out_path/graph_name.json and the parts.
 
     num_hops: ignored.
-    part_method: "metis" or "random"; None, and "None", for one part.
+    part_method: "metis" or "random", or another method of graphwire.partition_graph; None, and "None", for one part.
     balance_ntypes: None, or a class number of each node, or {node type: numbers}: the nodes of each class are balanced,
         and those of each type.
     return_mapping: return (original node ids, original edge ids) in the order of new ids; {type: ids} of both if the

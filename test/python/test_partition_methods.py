@@ -1,0 +1,173 @@
+"""The methods that cut few edges, with their cuts and shares counted again in NumPy: lp, kaminpar (PyPI's wheel) and auto."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import graphwire
+import numpy as np
+import pytest
+
+PROGRAM = os.environ["GRAPHWIRE"]
+
+
+def communities(seed, count=8, size=150, inside=12, across=1):
+    """Edges of `count` communities whose nodes have shuffled numbers, and 50 nodes without neighbours; the community of
+    each node."""
+    random = np.random.default_rng(seed)
+    nodes = count * size
+    src = np.repeat(np.arange(nodes), inside + across)
+    own = src // size * size + random.integers(0, size, len(src))
+    dst = np.where(np.arange(len(src)) % (inside + across) < inside, own, random.integers(0, nodes, len(src)))
+    number = random.permutation(nodes + 50)
+    of = np.full(nodes + 50, -1)
+    of[number[:nodes]] = np.arange(nodes) // size
+    return number[src], number[dst], of
+
+
+def hubs(seed, scale=12):
+    """R-MAT, with shuffled numbers."""
+    random = np.random.default_rng(seed)
+    ends = np.zeros((2, 16 << scale), np.int64)
+    for _ in range(scale):
+        draw = random.random(ends.shape[1])
+        ends = ends * 2 + np.stack([draw > 0.76, ((draw > 0.57) & (draw <= 0.76)) | (draw > 0.95)])
+    number = random.permutation(1 << scale)
+    return number[ends[0]], number[ends[1]]
+
+
+def part_of(config, nodes):
+    """The part of each original node."""
+    found = np.full(nodes, -1)
+    with graphwire.open(config, numpy=True) as graph:
+        original = graph.feature("orig_id")
+        for part in range(json.loads(config.read_text())["num_parts"]):
+            found[original[np.array(graph.part_range(part))]] = part
+    assert (found >= 0).all()
+    return found
+
+
+def cut_of(part, src, dst):
+    return np.count_nonzero(part[src] != part[dst])
+
+
+def made(tmp_path, name, edges, nodes, parts, **options):
+    return part_of(graphwire.partition_graph(edges, "g", parts, tmp_path / name, num_nodes=nodes, **options), nodes)
+
+
+@pytest.mark.parametrize("method", ["lp", "kaminpar"])
+def test_communities_are_found(method, tmp_path):
+    src, dst, of = communities(1)
+    part = made(tmp_path, "parts", (src, dst), len(of), 8, method=method)
+    planted = cut_of(of, src, dst)
+    assert cut_of(part, src, dst) <= 1.1 * planted
+    assert np.bincount(part).max() <= 1.03 * len(of) / 8 + 1
+
+
+@pytest.mark.parametrize("parts", [2, 8])
+def test_hubs_are_cut_less_than_by_metis(parts, tmp_path):
+    src, dst = hubs(2)
+    cuts = {method: cut_of(made(tmp_path, method, (src, dst), 4096, parts, method=method), src, dst)
+            for method in ("lp", "metis", "random")}
+    assert cuts["lp"] <= 1.1 * cuts["metis"] < cuts["random"]
+
+
+@pytest.mark.parametrize("method", ["lp", "kaminpar"])
+@pytest.mark.parametrize("graph", [communities, hubs])
+def test_every_share_is_bounded(method, graph, tmp_path):
+    src, dst, *_ = graph(3)
+    nodes, parts = int(max(src.max(), dst.max())) + 1, 5
+    train = np.random.default_rng(4).random(nodes) < 0.1
+    part = made(tmp_path, "parts", (src, dst), nodes, parts, method=method, balance_train=True, balance_edges=True,
+                node_features={"train_mask": train})
+    linked = np.bincount(np.concatenate([src[src != dst], dst[src != dst]]), minlength=nodes) > 0
+    degree = np.bincount(dst, minlength=nodes)
+    for mask in (train, ~train):
+        of = mask & linked
+        for weight in (of, np.where(of, degree, 0)):
+            shares = np.bincount(part, weights=weight, minlength=parts)
+            mean = weight.sum() / parts
+            assert shares.max() <= max(1.03 * mean, mean + weight.max()), (shares, mean)
+
+
+def test_lp_is_the_same_for_any_threads_and_budget(tmp_path):
+    src, dst = hubs(5)
+    np.save(tmp_path / "edges.npy", np.stack([src, dst], 1))
+    subprocess.run([PROGRAM, "import", "--quiet", "--edges", tmp_path / "edges.npy", "--name", "g", "--out",
+                    tmp_path / "whole"], check=True)
+    ids = set()
+    for words in (["--threads", "1"], ["--threads", "4"], ["--memory", "20Mi", "--threads", "2"]):
+        done = subprocess.run([PROGRAM, "partition", tmp_path / "whole", "--num-parts", "4", "--method", "lp", "--json",
+                               "--replace", *words, "--out", tmp_path / "parts"], check=True, capture_output=True)
+        ids.add(json.loads(done.stdout)["graph_id"])
+        assert json.loads(done.stdout)["temporary_bytes"] > 4 * len(src)
+    assert len(ids) == 1
+
+
+def test_kaminpar_repeats_its_parts(tmp_path):
+    src, dst, of = communities(6)
+    np.save(tmp_path / "edges.npy", np.stack([src, dst], 1))
+    subprocess.run([PROGRAM, "import", "--quiet", "--edges", tmp_path / "edges.npy", "--name", "g", "--out",
+                    tmp_path / "whole"], check=True)
+    runs = []
+    python = __import__("sys").executable
+    for threads in ("1", "1", "2"):
+        done = subprocess.run([PROGRAM, "partition", tmp_path / "whole", "--num-parts", "4", "--method", "kaminpar",
+                               "--python", python, "--threads", threads, "--json", "--replace", "--out",
+                               tmp_path / "parts"], check=True, capture_output=True)
+        runs.append(json.loads(done.stdout))
+        assert (tmp_path / "parts" / "g.assignment.npy").exists() == (threads == "2")
+    assert runs[0]["graph_id"] == runs[1]["graph_id"] and runs[0]["peak_process_bytes"] > 0
+    again = subprocess.run([PROGRAM, "partition", tmp_path / "whole", "--num-parts", "4", "--assignment",
+                            tmp_path / "parts" / "g.assignment.npy", "--json", "--out", tmp_path / "again"],
+                           check=True, capture_output=True)
+    for key in ("edges_cut", "nodes_per_part", "edges_per_part"):
+        assert json.loads(again.stdout)[key] == runs[2][key]
+
+
+def test_auto_says_what_it_took(tmp_path):
+    src, dst = hubs(7)
+    np.save(tmp_path / "edges.npy", np.stack([src, dst], 1))
+    subprocess.run([PROGRAM, "import", "--quiet", "--edges", tmp_path / "edges.npy", "--name", "g", "--out",
+                    tmp_path / "whole"], check=True)
+    for memory, took in (("1Gi", "metis"), ("4Mi", "lp")):
+        done = subprocess.run([PROGRAM, "partition", tmp_path / "whole", "--num-parts", "3", "--method", "auto", "--json",
+                               "--replace", "--memory", memory, "--out", tmp_path / "parts"], check=True,
+                              capture_output=True)
+        report = json.loads(done.stdout)
+        assert report["part_method"] == took and f"auto took {took}" in report["note"]
+
+
+def test_what_is_wrong_is_one_line(tmp_path):
+    src, dst, of = communities(8)
+    for options, told in (({"method": "kaminpar", "objtype": "vol"}, "vol"), ({"method": "magic"}, "method")):
+        with pytest.raises(RuntimeError, match=told) as caught:
+            graphwire.partition_graph((src, dst), "g", 2, tmp_path / "parts", **options)
+        assert "\n" not in str(caught.value)
+    assert not (tmp_path / "parts").exists()
+
+
+def test_nothing_is_left_by_a_signal(tmp_path):
+    """The file of lists and the answer have no names, and Python's process dies with the program."""
+    src, dst, of = communities(9)
+    np.save(tmp_path / "edges.npy", np.stack([src, dst], 1))
+    subprocess.run([PROGRAM, "import", "--quiet", "--edges", tmp_path / "edges.npy", "--name", "g", "--out",
+                    tmp_path / "whole"], check=True)
+    python, told = tmp_path / "python", tmp_path / "pid"
+    python.write_text(f"#!/bin/sh\n[ $# -gt 2 ] || exit 0\necho $$ >{told}.new; mv {told}.new {told}; exec sleep 600\n")
+    python.chmod(0o700)
+    for end in (signal.SIGINT, signal.SIGKILL):
+        told.unlink(missing_ok=True)
+        program = subprocess.Popen([PROGRAM, "partition", tmp_path / "whole", "--num-parts", "2", "--method", "kaminpar",
+                                    "--python", python, "--out", tmp_path / "parts"], stderr=subprocess.DEVNULL)
+        while not told.exists():
+            assert program.poll() is None
+            time.sleep(0.01)
+        program.send_signal(end)
+        assert program.wait() != 0
+        child = int(told.read_text())
+        while os.path.exists(f"/proc/{child}") and f"/proc/{child}" and " Z " not in open(f"/proc/{child}/stat").read():
+            time.sleep(0.01)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.npy", "pid", "python", "whole"]
