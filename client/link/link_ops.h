@@ -100,18 +100,18 @@ struct gw_link {
 	bool moved;       /* the last connection's server has a successor */
 	bool logged_away; /* the client logged that it waits for the server: see away.h */
 	enum gw_link_state state;
-	struct gw_link_op *head, **tail; /* ops that are not posted completely */
+	struct gw_link_op *head, **tail;               /* ops that are not posted completely */
 	struct gw_link *next_ticking, *next_listening; /* in engine->ticking, in engine->listening */
 	bool ticks, listens;                           /* is in the list */
 	struct gw_link *next_mapped;                   /* in engine->mapped, if `mapped` */
 	struct gw_deadline timer;                      /* in engine->timers */
-	uint32_t ops_open;               /* posted by callers, not ended */
-	uint64_t used_ns;                /* when an op was posted last, or was seen open */
-	uint64_t expiry_ns;              /* no waiting op of the queue has an earlier deadline */
-	uint64_t incarnation;            /* of the server that this link has checked */
-	uint64_t connection;             /* counts connects */
-	bool opens_region;               /* a dynamic region is being opened */
-	uint64_t away_ns;                /* since when the link is not open although it should be; 0: it is open */
+	uint32_t ops_open;                             /* posted by callers, not ended */
+	uint64_t used_ns;                              /* when an op was posted last, or was seen open */
+	uint64_t expiry_ns;                            /* no waiting op of the queue has an earlier deadline */
+	uint64_t incarnation;                          /* of the server that this link has checked */
+	uint64_t connection;                           /* counts connects */
+	bool opens_region;                             /* a dynamic region is being opened */
+	uint64_t away_ns; /* since when the link is not open although it should be; 0: it is open */
 	/* since when connecting fails for reasons that waiting rarely removes; 0: it does not fail so */
 	uint64_t lasting_ns;
 	uint64_t retry_ns, backoff_ns;

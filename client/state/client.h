@@ -133,9 +133,9 @@ struct gw_engine {
 	struct gw_link *ticking;        /* links that the next run looks at: see gw_links_tick */
 	struct gw_link *listening;      /* links whose ops wait for room: news of the poll group */
 	struct gw_link *mapped;         /* links to mapped memory */
-	uint32_t ordered_links;         /* links that are open over a transport whose reads address order makes faster */
-	uint64_t news_seen;             /* gw_poll_group_news, at the last look */
-	struct gw_deadlines timers;     /* of links */
+	uint32_t ordered_links;     /* links that are open over a transport whose reads address order makes faster */
+	uint64_t news_seen;         /* gw_poll_group_news, at the last look */
+	struct gw_deadlines timers; /* of links */
 	struct gw_job *jobs;
 	uint32_t jobs_open;
 	uint32_t jobs_bounded; /* jobs that count towards GW_JOBS_MAX */
@@ -157,7 +157,7 @@ struct gw_client {
 	uint32_t forks; /* number of forks up to the process that opened the client */
 	/* Options. */
 	int64_t timeout_ms, reconnect_ms;
-	uint64_t idle_ns; /* after so long without use a connection is closed; 0: never */
+	uint64_t idle_ns;                  /* after so long without use a connection is closed; 0: never */
 	const char *tcp_driver;            /* valid until the engines have opened */
 	const struct gw_scheme *transport; /* the requested transport; NULL: the best that each server offers */
 	bool insecure;

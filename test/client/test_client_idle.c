@@ -1,5 +1,6 @@
 /* Connections that nothing uses are closed, and the next use opens them again: the same bytes, also when a server was
- * lost meanwhile, and without a failure. Over RDMA too (CMakeLists.txt). Most tests pass a time that is far away instead of waiting for it. */
+ * lost meanwhile, and without a failure. Over RDMA too (CMakeLists.txt). Most tests pass a time that is far away
+ * instead of waiting for it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -249,8 +250,12 @@ static void tensors_go_on(void **state)
 	const struct gw_tensor *tensor;
 	uint32_t ntype;
 	must(gw_node_type(client, "paper", &ntype));
-	const struct gw_tensor_spec spec = {
-		.name = "idle", .placement = GW_PLACE_NODES, .type = ntype, .dtype = GW_FLOAT32, .ndim = 2, .shape = {0, TENSOR_ROW}};
+	const struct gw_tensor_spec spec = {.name = "idle",
+					    .placement = GW_PLACE_NODES,
+					    .type = ntype,
+					    .dtype = GW_FLOAT32,
+					    .ndim = 2,
+					    .shape = {0, TENSOR_ROW}};
 	must(gw_tensor_create(client, &spec, &tensor));
 	uint64_t n;
 	int64_t *ids = papers(client, &n);
@@ -281,10 +286,14 @@ static void a_time_that_is_too_long(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_closed_connection_opens_again), cmocka_unit_test(nobody_needs_to_wait_for_it),
-		cmocka_unit_test(connections_stay_without_the_option), cmocka_unit_test(mapped_memory_stays),
-		cmocka_unit_test(an_open_op_keeps_its_connection), cmocka_unit_test(a_server_is_replaced_meanwhile),
-		cmocka_unit_test(tensors_go_on), cmocka_unit_test(a_time_that_is_too_long),
+		cmocka_unit_test(a_closed_connection_opens_again),
+		cmocka_unit_test(nobody_needs_to_wait_for_it),
+		cmocka_unit_test(connections_stay_without_the_option),
+		cmocka_unit_test(mapped_memory_stays),
+		cmocka_unit_test(an_open_op_keeps_its_connection),
+		cmocka_unit_test(a_server_is_replaced_meanwhile),
+		cmocka_unit_test(tensors_go_on),
+		cmocka_unit_test(a_time_that_is_too_long),
 	};
 	return cmocka_run_group_tests_name("idle connections", tests, idle_set_up, idle_tear_down);
 }

@@ -39,8 +39,8 @@ static struct tcp_client *count_sends(struct one *one)
 
 static void request(struct one *one, const uint8_t *bytes, uint32_t n, void *cookie)
 {
-	assert_int_equal(
-		gw_endpoint_request(one->endpoint, BED_OP_ECHO, NULL, bytes, n, gw_deadline_ns(20000), cookie), GW_OK);
+	assert_int_equal(gw_endpoint_request(one->endpoint, BED_OP_ECHO, NULL, bytes, n, gw_deadline_ns(20000), cookie),
+			 GW_OK);
 }
 
 static void expect_echoes(struct one *one, const uint8_t *bytes, uint32_t n, uint32_t count)
@@ -67,7 +67,8 @@ static void small_requests_leave_together(void **state)
 		bytes[i] = (uint8_t)(i * 11);
 	for (uint32_t i = 0; i < REQUESTS; i++)
 		request(&one, bytes + i, SMALL, bytes + i);
-	assert_int_equal(client->out_end - client->out_begin, REQUESTS * (WIRE_HEADER_BYTES + WIRE_REQUEST_BYTES + SMALL));
+	assert_int_equal(client->out_end - client->out_begin,
+			 REQUESTS * (WIRE_HEADER_BYTES + WIRE_REQUEST_BYTES + SMALL));
 	expect_echoes(&one, bytes, SMALL, REQUESTS);
 	assert_int_equal(sends, 1);
 	client->io.events = usual;

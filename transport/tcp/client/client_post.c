@@ -1,9 +1,9 @@
 /* Posts questions. Reads are cut into frames of at most WIRE_RANGES_MAX ranges and WIRE_PAYLOAD_MAX bytes. (A longer
  * single range is one frame, since neither end buffers it.) Frames are encoded into the output buffer, and each takes a
  * place in the queue. Small questions to one server leave together, with the next poll: those of all hops and
- * batches in flight take one system call at each end. A lack of places or room is a normal event: the call returns how much it
- * accepted, and the poll that makes room returns early. A range that does not fit the region or the destination fails
- * the set before anything of the call is sent. */
+ * batches in flight take one system call at each end. A lack of places or room is a normal event: the call returns how
+ * much it accepted, and the poll that makes room returns early. A range that does not fit the region or the destination
+ * fails the set before anything of the call is sent. */
 #include <string.h>
 
 #include "core/memory/alloc.h"
