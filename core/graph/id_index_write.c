@@ -18,6 +18,7 @@
 #include "core/graph/id_index.h"
 #include "core/graph/inverse.h"
 #include "core/graph/npy.h"
+#include "core/graph/width.h"
 #include "core/memory/alloc.h"
 #include "core/memory/vec.h"
 #include "core/system/parallel.h"
@@ -370,7 +371,7 @@ static gw_status write_type_ids(struct gw_writer *writer, uint32_t ntype, unsign
 			       .ntype = ntype,
 			       .threads = threads,
 			       .range_bytes = range_bytes ? range_bytes : RANGE_BYTES,
-			       .wide = meta->ntypes[ntype].count >= UINT32_MAX};
+			       .wide = gw_is_wide(meta->ntypes[ntype].count)};
 	if (gw_meta_array(meta, 0, id_array_name(&w, "orig_id.offsets", key, sizeof(key))))
 		w.form = GW_IDS_TEXTS;
 	else if (gw_meta_array(meta, 0, id_array_name(&w, "orig_id", key, sizeof(key))))

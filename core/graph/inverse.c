@@ -70,7 +70,7 @@ static bool inverse_is_full(const struct inverse *inverse)
 gw_status gw_inverse_write(struct gw_writer *writer, const char *key, gw_inverse_id id, const void *context,
 			   uint64_t edges, unsigned threads, uint64_t *rows)
 {
-	struct inverse inverse = {.id = id, .context = context, .edges = edges, .wide = edges >= UINT32_MAX};
+	struct inverse inverse = {.id = id, .context = context, .edges = edges, .wide = gw_is_wide(edges)};
 	char name[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 32];
 	if (rows)
 		*rows = 0;

@@ -172,7 +172,7 @@ gw_status gw_inverse_write_parts(struct gw_writer *writer, const struct gw_inver
 {
 	struct inverse_parts w = {.writer = writer, .of = of, .parts = gw_writer_meta(writer)->num_parts};
 	w.count = of->starts[w.parts];
-	w.wide = w.count >= UINT32_MAX;
+	w.wide = gw_is_wide(w.count);
 	w.files = gw_calloc(w.parts, sizeof(*w.files));
 	*written = false;
 	gw_status status = w.files ? inverse_parts_open(&w) : GW_NO_MEMORY;

@@ -12,6 +12,7 @@
 
 #include "core/graph/meta.h"
 #include "core/graph/npy.h"
+#include "core/graph/width.h"
 
 struct gw_writer;
 
@@ -48,7 +49,7 @@ gw_status gw_writer_ids(struct gw_writer *writer, uint32_t part, const char *key
 /* The dtype that gw_writer_ids chooses. */
 static inline gw_dtype gw_writer_ids_dtype(uint64_t id_space)
 {
-	return id_space >= UINT32_MAX ? GW_UINT64 : GW_UINT32; /* the largest value is reserved for "none" */
+	return gw_is_wide(id_space) ? GW_UINT64 : GW_UINT32;
 }
 
 /* Appends ids to a stream of this dtype, which has 4 or 8 bytes. GW_RANGE names the first id that is not below
@@ -59,7 +60,7 @@ gw_status gw_writer_append_ids(struct gw_array_stream *stream, const char *key, 
 /* The dtype for the input's edge ids, if all are below id_space. */
 static inline gw_dtype gw_edge_origin_dtype(uint64_t id_space)
 {
-	return id_space < UINT32_MAX ? GW_UINT32 : GW_INT64;
+	return gw_is_wide(id_space) ? GW_INT64 : GW_UINT32;
 }
 
 /* Writes the input's edge ids, in the dtype that gw_edge_origin_dtype returns. GW_RANGE names the first id that is not

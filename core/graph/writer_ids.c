@@ -74,7 +74,7 @@ gw_status gw_writer_indptr(struct gw_writer *writer, uint32_t part, const char *
 	uint64_t shape[2] = {rows + 1, columns};
 	bool wide = false;
 	for (uint32_t c = 0; c < columns; c++)
-		wide |= offsets[c][rows] >= UINT32_MAX; /* the last offset is the largest */
+		wide |= gw_is_wide(offsets[c][rows]); /* the last offset is the largest */
 	struct narrow *n;
 	gw_status status = narrow_begin(writer, part, key, wide ? GW_UINT64 : GW_UINT32, 2, shape, &n);
 	if (status != GW_OK)

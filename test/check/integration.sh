@@ -3,7 +3,7 @@
 # than they compute, so twice as many run at once as there are processors. The longest scripts start first.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 longest='45_bench 40_quickstart 37_service 38_doctor 25_files 32_restarts 33_shortages'
-builders='31_versions.sh 40_quickstart.sh' # build in build/release
+builders='27_wide.sh 31_versions.sh 40_quickstart.sh' # build in build/release
 logs=build/check/integration
 
 one() { # one SCRIPT

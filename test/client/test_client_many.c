@@ -22,7 +22,7 @@
 #include "test/support/must.h"
 #include "transport/tcp/client/client_private.h"
 
-#define SERVERS_MAX CLUSTER_PARTS_MAX
+#define SERVERS_MAX 64
 #define PAGE        4096u
 #define BLOCKS_MAX  (8 * SERVERS_MAX)
 #define LEVELS      6 /* of the heap of timers; each timer that moves is in one page */

@@ -6,7 +6,7 @@
 
 #include "server/server.h"
 
-#define CLUSTER_PARTS_MAX 64
+#define CLUSTER_PARTS_MAX 512
 
 struct cluster {
 	const char *part_config;

@@ -12,6 +12,7 @@
 #include "client/launched.h"
 #include "core/errors/options.h"
 #include "core/memory/alloc.h"
+#include "core/system/parallel.h"
 #include "tools/doctor/doctor.h"
 #include "tools/replicate/replicate.h"
 #include "tools/tools.h"
@@ -27,18 +28,19 @@ static const struct doctor_check {
 	const char *section;
 	void (*run)(struct gw_doctor *doctor);
 } checks[] = {
-	{"memory", gw_doctor_memory},         {"memory", gw_doctor_swap},
-	{"memory", gw_doctor_locked},         {"memory", gw_doctor_hugepages},
-	{"memory", gw_doctor_huge_group},     {"memory", gw_doctor_transparent},
-	{"memory", gw_doctor_overcommit},     {"memory", gw_doctor_address_space},
-	{"memory", gw_doctor_file_size},      {"memory", gw_doctor_dev_shm},
-	{"memory", gw_doctor_sealed},         {"processors", gw_doctor_nodes},
-	{"processors", gw_doctor_processors}, {"processors", gw_doctor_spin},
-	{"kernel", gw_doctor_io_uring},       {"kernel", gw_doctor_io_uring_switch},
-	{"kernel", gw_doctor_seccomp},        {"kernel", gw_doctor_open_files},
-	{"kernel", gw_doctor_threads},        {"RDMA", gw_doctor_modules},
-	{"RDMA", gw_doctor_device_files},     {"RDMA", gw_doctor_devices},
-	{"RDMA", gw_doctor_rdma_group},       {"transports", gw_doctor_transports},
+	{"memory", gw_doctor_memory},          {"memory", gw_doctor_swap},
+	{"memory", gw_doctor_locked},          {"memory", gw_doctor_hugepages},
+	{"memory", gw_doctor_huge_group},      {"memory", gw_doctor_transparent},
+	{"memory", gw_doctor_overcommit},      {"memory", gw_doctor_address_space},
+	{"memory", gw_doctor_file_size},       {"memory", gw_doctor_dev_shm},
+	{"memory", gw_doctor_sealed},          {"memory", gw_doctor_plan},
+	{"processors", gw_doctor_nodes},       {"processors", gw_doctor_processors},
+	{"processors", gw_doctor_spin},        {"kernel", gw_doctor_io_uring},
+	{"kernel", gw_doctor_io_uring_switch}, {"kernel", gw_doctor_seccomp},
+	{"kernel", gw_doctor_open_files},      {"kernel", gw_doctor_threads},
+	{"RDMA", gw_doctor_modules},           {"RDMA", gw_doctor_device_files},
+	{"RDMA", gw_doctor_devices},           {"RDMA", gw_doctor_rdma_group},
+	{"transports", gw_doctor_transports},
 };
 
 void gw_doctor_host(struct gw_doctor *doctor)
@@ -78,7 +80,8 @@ struct doctor_command {
 	struct gw_probe probe;
 	struct gw_verbs_report reports[GW_VERBS_REPORTS_MAX];
 	char no_reports[GW_ERROR_TEXT_MAX];
-	const char *key_file;
+	const char *key_file, *read;
+	struct gw_doctor_rates rates;
 	uint8_t key[KEY_BYTES_MAX];
 	bool json;
 	struct gw_replicate_plan plan; /* with --part-config: what each means saves, instead of a report of the host */
@@ -104,6 +107,8 @@ static gw_status doctor_take_fanouts(void *input, char *text)
 static gw_status doctor_check_together(void *input)
 {
 	struct doctor_command *c = input;
+	if (c->read && !c->doctor.bytes)
+		return gw_fail(GW_INVALID, "--read is for the plan of --bytes SIZE");
 	if (!c->part_config != (c->plan.fanouts.hops == 0))
 		return gw_fail(GW_INVALID, "--part-config and --fanouts belong together: give both, or none");
 	if (c->part_config)
@@ -138,8 +143,12 @@ static const struct gw_option table[] = {
 	 GW_OPTION_NUMBER(struct doctor_command, peers.timeout_ms, 1, 600000)},
 	{"measure", "MS", "how long to measure each transport of a server (default 800)", 0,
 	 GW_OPTION_NUMBER(struct doctor_command, peers.measure_ms, 10, 600000)},
-	{"bytes", "SIZE", "check whether a server or cache of this size fits on this host", 0,
-	 GW_OPTION_NUMBER(struct doctor_command, doctor.bytes, 1, 1ull << 50)},
+	{"bytes", "SIZE",
+	 "check whether a server or cache of this size fits on this host; plan its pages, registration and load time by "
+	 "rates measured here",
+	 0, GW_OPTION_NUMBER(struct doctor_command, doctor.bytes, 1, 1ull << 50)},
+	{"read", "FILE", "a large file on the disk of the parts: measure how fast it is read, for --bytes", 0,
+	 GW_OPTION_TEXT(struct doctor_command, read)},
 	{"spin", "US", "check whether threads can poll so long here (serve --spin, spin_us of clients)", 0,
 	 GW_OPTION_NUMBER(struct doctor_command, doctor.spin_us, 1, 1000000)},
 	{"part-config", "JSON|FOLDER",
@@ -162,6 +171,7 @@ static const char doc[] =
 	"Examples:\n"
 	"  graphwire doctor\n"
 	"  graphwire doctor --bytes 40Gi --json\n"
+	"  graphwire doctor --bytes 1100G --read parts/part0/node/paper/feat.npy\n"
 	"  graphwire doctor --server 10.0.0.1:30050 --key-file job.key\n"
 	"  graphwire doctor --server 10.0.0.1:30050 --transport verbs --row 400\n"
 	"  graphwire doctor --part-config parts/ --fanouts 15,10,5 --batch-size 1024"
@@ -196,6 +206,12 @@ static gw_status doctor_run(struct doctor_command *c)
 	}
 	if (status != GW_OK)
 		return status;
+	if (c->doctor.bytes) {
+		status = gw_doctor_rates_measure(&c->rates, gw_processors(), c->read);
+		if (status != GW_OK)
+			return status;
+		c->doctor.rates = &c->rates;
+	}
 	gw_probe_read(&c->probe);
 	c->doctor.probe = &c->probe;
 	look_at_devices(c);

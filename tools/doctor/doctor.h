@@ -60,6 +60,7 @@ struct gw_doctor {
 	const struct gw_probe *probe;          /* results of the trials on this machine; NULL: no trials were made */
 	uint64_t bytes;                        /* bytes of --bytes, to keep in memory and register; 0: not given */
 	uint32_t spin_us;                      /* of --spin; 0: not given */
+	const struct gw_doctor_rates *rates;   /* of this machine, for the plan of --bytes; NULL: not measured */
 	const struct gw_verbs_report *reports; /* libibverbs' reports of the devices */
 	uint32_t report_count;
 	const char *no_reports; /* why there are no reports; NULL: there are reports */
@@ -142,6 +143,27 @@ void gw_doctor_modules(struct gw_doctor *doctor);
 void gw_doctor_device_files(struct gw_doctor *doctor);
 void gw_doctor_devices(struct gw_doctor *doctor);
 void gw_doctor_transports(struct gw_doctor *doctor);
+
+/* --- plan.c: what a part of --bytes needs, by rates that were measured here. --- */
+
+struct gw_doctor_rates {
+	double touch, digest, pin, read; /* bytes a second, of one thread; 0: not measured */
+	uint32_t threads;                /* that load */
+	const char *file;                /* of `read` */
+};
+
+struct gw_doctor_plan {
+	uint64_t pages, huge_pages;               /* of 4 KiB, of 2 MiB */
+	uint64_t translations, huge_translations; /* bytes of a card's table */
+	uint64_t keys;                            /* memory regions of a device */
+	double touch_s, digest_s, read_s, pin_s;  /* 0: the rate is not measured */
+	double load_s;
+};
+
+/* file: a large file on the disk of the parts, or NULL. GW_IO, GW_INVALID: it cannot be read, is empty. */
+gw_status gw_doctor_rates_measure(struct gw_doctor_rates *rates, uint32_t threads, const char *file);
+void gw_doctor_plan_make(uint64_t bytes, const struct gw_doctor_rates *rates, struct gw_doctor_plan *plan);
+void gw_doctor_plan(struct gw_doctor *doctor); /* only with --bytes */
 
 /* Runs all checks of the host, in the order of the table. */
 void gw_doctor_host(struct gw_doctor *doctor);

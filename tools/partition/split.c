@@ -144,7 +144,7 @@ static gw_status write_ids(struct gw_split *split, const struct gw_split_lists *
 {
 	char key[GW_KEY_MAX];
 	uint64_t edges = lists->offsets[lists->rows], space = split->schema->ntypes[lists->id_type].count;
-	uint8_t bytes = space < UINT32_MAX ? 4 : 8;
+	uint8_t bytes = (uint8_t)gw_number_bytes(space);
 	snprintf(key, sizeof(key), "edge/%s/%s", split->schema->etypes[lists->etype].folder, name);
 	__atomic_fetch_add(&split->bytes, edges * bytes, __ATOMIC_RELAXED);
 	if (bytes != lists->ids.bytes)

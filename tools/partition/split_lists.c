@@ -50,7 +50,7 @@ struct fill {
 gw_status gw_numbers_make(struct gw_spill *spill, uint64_t count, uint64_t limit, struct gw_numbers *out)
 {
 	gw_status status = GW_OK;
-	out->bytes = limit <= UINT32_MAX ? 4 : 8;
+	out->bytes = (uint8_t)gw_number_bytes(limit);
 	out->data = gw_spill_take(spill, count * out->bytes, &status);
 	return status;
 }

@@ -328,7 +328,7 @@ static gw_status run_inverse(struct gw_split *split, const struct job *job)
 {
 	uint64_t rows;
 	gw_status status = gw_inverse_write(split->writer, job->key, split_rows_origin_of, job, job->count, 1, &rows);
-	__atomic_fetch_add(&split->bytes, rows * (job->count < UINT32_MAX ? 4 : 8), __ATOMIC_RELAXED);
+	__atomic_fetch_add(&split->bytes, rows * gw_number_bytes(job->count), __ATOMIC_RELAXED);
 	return status;
 }
 
