@@ -136,7 +136,7 @@ gw_status gw_kept_choose(struct gw_kept *const *kept, uint32_t n, uint64_t bytes
 /* --- The change. --- */
 
 /* Makes the blocks of the chosen rows. */
-static gw_status mark_chosen(struct gw_kept *kept, struct gw_replica_block **out)
+static gw_status mark_kept(struct gw_kept *kept, struct gw_replica_block **out)
 {
 	const uint64_t blocks = gw_replica_blocks(kept->ids);
 	struct gw_replica_block *made = gw_calloc(blocks ? blocks : 1, sizeof(*made));
@@ -234,7 +234,7 @@ gw_status gw_kept_change(struct gw_kept *kept, struct gw_kept_sums *sums)
 {
 	struct gw_replica_block *made = NULL;
 	uint32_t *slots = gw_malloc(kept->chosen * sizeof(*slots) + 1);
-	gw_status status = slots ? mark_chosen(kept, &made) : GW_NO_MEMORY;
+	gw_status status = slots ? mark_kept(kept, &made) : GW_NO_MEMORY;
 	if (status == GW_OK)
 		status = change_to(kept, made, slots, sums);
 	gw_free(kept->blocks);

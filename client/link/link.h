@@ -21,14 +21,10 @@
 #ifndef GW_CLIENT_LINK_LINK_H
 #define GW_CLIENT_LINK_LINK_H
 
-#include "client/link/link_ops.h"
+#include "client/link/link_connect.h"
 
 /* GW_NO_MEMORY. */
 gw_status gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_remote *server);
-void gw_link_close(struct gw_link *link);
-
-/* Starts to connect, if the link is down. */
-void gw_link_open(struct gw_link *link);
 
 /* Looks at the links with work, and at no other:
  *

@@ -16,7 +16,7 @@ enum gw_array_apart {
 	GW_ARRAY_HERE,     /* it is */
 	GW_ARRAY_CHANGES,  /* its rows change: gw_part_load_apart loads it for their owner */
 	GW_ARRAY_ON_DISK,  /* its rows stay in the file: gw_part_file */
-	GW_ARRAY_LEFT_OUT, /* nobody needs it */
+	GW_ARRAY_LEFT_OUT, /* the opener needs none of it */
 };
 
 /* An array in memory. */

@@ -143,8 +143,8 @@ static gw_status check_source(const struct gw_array_meta *array, struct part_sou
 	return status;
 }
 
-static enum gw_array_apart array_apart(const struct gw_graph_meta *meta, const struct gw_array_meta *array,
-				       const struct gw_part_options *options)
+static enum gw_array_apart part_sets_apart(const struct gw_graph_meta *meta, const struct gw_array_meta *array,
+					   const struct gw_part_options *options)
 {
 	if (options->only_lists && !gw_array_is_of_lists(meta, array))
 		return GW_ARRAY_LEFT_OUT;
@@ -164,7 +164,7 @@ static gw_status name_sources(struct gw_part *part, const struct gw_part_options
 		part->arrays[i] = (struct gw_array){.meta = array,
 						    .rows = array->shape[0],
 						    .row_bytes = gw_array_meta_row_bytes(array),
-						    .apart = array_apart(meta, array, options)};
+						    .apart = part_sets_apart(meta, array, options)};
 		source->bytes = gw_array_meta_bytes(array);
 	}
 	return GW_OK;
