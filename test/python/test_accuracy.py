@@ -39,7 +39,7 @@ def test_features_that_are_stored_narrow(monkeypatch, capsys):
     """The scores are those of float32, almost."""
     data = given("data/cora").parent
     monkeypatch.setattr(sys, "argv", ["accuracy.py", "cora", str(data), "--stored=float32,int8_row", "--splits=1",
-                                      "--epochs=6", "--hidden=16", "--threads=1", "--at_least=0.3"])
+                                      "--epochs=12", "--dropout=0", "--threads=1", "--at_least=0.45"])
     with pytest.raises(SystemExit) as ended:
         accuracy.main()
     out = capsys.readouterr().out
