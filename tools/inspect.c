@@ -12,6 +12,7 @@
 
 #include "core/errors/options.h"
 #include "core/graph/part_lists.h"
+#include "core/graph/replicas.h"
 #include "core/memory/alloc.h"
 #include "tools/edge_scan.h"
 #include "tools/inspect_times.h"
@@ -186,7 +187,21 @@ static void print_types(const struct findings *findings)
 		printf("(degrees and cut: %s)\n", findings->why);
 }
 
-/* What narrow rows were, or "". */
+/* How the rows of replicas were chosen; NULL: the array has none. */
+static const char *replicas_by(const struct gw_graph_meta *meta, const struct gw_array_meta *array)
+{
+	const size_t length = strlen(array->key);
+	if (!gw_replica_key(meta, array->key) || !gw_name_ends_in(array->key, GW_REPLICA_TAIL))
+		return NULL;
+	for (uint32_t i = 0; i < meta->num_replicas; i++) {
+		const char *key = meta->replicas[i].key;
+		if (strlen(key) + strlen(GW_REPLICA_TAIL) == length && strncmp(key, array->key, strlen(key)) == 0)
+			return meta->replicas[i].by;
+	}
+	return NULL;
+}
+
+/* What narrow rows were, how replicas were chosen, or "". */
 static const char *original_text(const struct gw_graph_meta *meta, const struct gw_array_meta *array, char text[64])
 {
 	const struct gw_original_meta *original = gw_meta_original(meta, array);
@@ -195,6 +210,9 @@ static const char *original_text(const struct gw_graph_meta *meta, const struct 
 		snprintf(text, 64, "  was %s x %" PRIu64, gw_dtype_name(original->dtype), original->columns);
 	else if (original)
 		snprintf(text, 64, "  was %s", gw_dtype_name(original->dtype));
+	const char *by = replicas_by(meta, array);
+	if (by)
+		snprintf(text, 64, "  by %s", by);
 	return text;
 }
 
@@ -312,6 +330,9 @@ static json_t *arrays_object(const struct gw_graph_meta *meta)
 		const struct gw_original_meta *original = gw_meta_original(meta, array);
 		if (original)
 			json_object_set_new(object, "original", original_object(original));
+		const char *by = replicas_by(meta, array);
+		if (by)
+			json_object_set_new(object, "by", json_string(by));
 		json_object_set_new(arrays, array->key, object);
 	}
 	return arrays;

@@ -183,6 +183,44 @@ static void the_near_part_is_lost(void **state)
 	setup_end(&setup);
 }
 
+/* A successor takes over the near part with its replicas, under a running loader. */
+static void the_near_part_is_taken_over(void **state)
+{
+	(void)state;
+	struct setup setup;
+	uint64_t expected[EPOCH_MAX], before = 0;
+	begin_near(&setup, 93, 2, 0, "30%");
+	struct gw_client_options alone = {.part_config = setup.fixture.folder, .threads = 1};
+	struct gw_client_options some = {.servers = setup.cluster.list, .server_count = 2, .threads = 2};
+	struct plan plan;
+	struct gw_client *client = open_client(&alone);
+	make_plan(client, &plan, false, false);
+	uint32_t n = run_epoch(client, &plan, 1, expected);
+	gw_client_close(client);
+	client = open_client(&some);
+	make_plan(client, &plan, false, false);
+	struct gw_loader *loader = open_loader(client, &plan, (struct gw_loader_state){.epoch = 1});
+	for (uint32_t b = 0; b < n; b++) {
+		struct gw_minibatch *batch;
+		if (b == n / 2) {
+			before = stats_of(client).replica_rows;
+			cluster_replace(&setup.cluster, 0);
+		}
+		if (gw_loader_next(loader, &batch, -1) != GW_OK)
+			fail_msg("batch %u: %s", b, gw_last_error());
+		assert_true(gw_minibatch_digest(batch) == expected[b]);
+		gw_minibatch_release(batch);
+	}
+	gw_loader_close(loader);
+	gw_client_close(client);
+	client = open_client(&some);
+	make_plan(client, &plan, false, false);
+	assert_int_equal(run_epoch(client, &plan, 1, expected), n);
+	assert_true(before > 0 && stats_of(client).replica_rows > 0);
+	gw_client_close(client);
+	setup_end(&setup);
+}
+
 /* Rows that change are never replicated. */
 static void mutable_rows_have_no_replicas(void **state)
 {
@@ -220,9 +258,8 @@ static void mutable_rows_have_no_replicas(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(epochs_have_the_same_bytes),
-		cmocka_unit_test(all_rows_are_near),
-		cmocka_unit_test(the_near_part_is_lost),
+		cmocka_unit_test(epochs_have_the_same_bytes),    cmocka_unit_test(all_rows_are_near),
+		cmocka_unit_test(the_near_part_is_lost),         cmocka_unit_test(the_near_part_is_taken_over),
 		cmocka_unit_test(mutable_rows_have_no_replicas),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
