@@ -224,7 +224,7 @@ static gw_status disk_measure(struct disk_arguments *a)
 									{"fio", .number = fio},
 									{"driver", .text = gw_disk_driver(a->disk)}}});
 	if (fio > 0)
-		fprintf(a->bench.table, "  fio: %.1f k blocks/s; the rows reach %.2f of it\n", fio,
+		fprintf(a->bench.table, "  fio reads %.1f k blocks/s; the ratio to it is %.2f\n", fio,
 			gw_bench_series_median(&values) / fio);
 	return GW_OK;
 }

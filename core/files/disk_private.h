@@ -139,7 +139,7 @@ struct gw_disk {
 };
 
 /* disk_thread.c */
-void *gw_disk_thread(void *disk);
+void *gw_disk_thread(void *opaque);
 
 /* disk_cache.c. A frame is the memory of one block, by its number. */
 gw_status gw_disk_cache_open(struct disk_cache *cache, const struct gw_disk_options *options);

@@ -81,9 +81,9 @@ def control_group(megabytes):
 
 def test_graph_larger_than_memory(tmp_path):
     """An epoch of a graph of which a quarter fits in the process's memory, with the digest of an epoch in memory."""
-    run("generate", "rmat", "--scale", "17", "--edge-factor", "2", "--features", "1024", "--out", tmp_path / "g",
-        "--quiet")  # 512 MiB of rows
-    folder = control_group(128)
+    run("generate", "rmat", "--scale", "17", "--edge-factor", "2", "--features", "768", "--out", tmp_path / "g",
+        "--quiet")  # 384 MiB of rows
+    folder = control_group(96)
     if folder is None:
         pytest.skip("this user can make no control group of memory")
     try:
