@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Mini-batches between two hosts over a link of a given rate: batches/s beside what the bytes allow.
+"""Mini-batches between two hosts over a link of a given rate: batches/s, compared with what the bytes allow.
 
     sudo build/python/venv/bin/python bench/shaped_link.py --rates 1,10 --scale 17
 
