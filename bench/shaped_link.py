@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Mini-batches between two hosts over a link of a given rate: batches/s, and what the bytes allow.
+"""Mini-batches between two hosts over a link of a given rate: batches/s, compared with what the bytes allow.
 
     sudo build/python/venv/bin/python bench/shaped_link.py --rates 1,10 --scale 17
 
@@ -323,15 +323,16 @@ def rounds(counter: Counter, options: argparse.Namespace, folder: Path) -> dict[
                     one["raw"] = (before + raw_rate(counter)) / 2
                     one["share"] = one["rate"] * one["bytes"] / one["raw"]
                     found.setdefault((rate, means, dtype), []).append(one)
-                    print(json.dumps({"gbit": rate, "means": means, "rows": dtype, **one}), file=sys.stderr, flush=True)
+                    line = {"gbit": rate, "means": means, "stored": dtype, **one}
+                    print(json.dumps(line), file=sys.stderr, flush=True)
     return found
 
 
 def compare(counter: Counter, options: argparse.Namespace, folder: Path) -> None:
     """Prints the table."""
     found = rounds(counter, options, folder)
-    columns = ["Gbit/s", "raw MB/s", "rows", "means", "batches/s", "MB/batch", "of them rows", "of bytes", "cpu", "busy"]
-    print(f"| {' | '.join(columns)} | bound by |")
+    names = ["Gbit/s", "raw MB/s", "rows", "means", "batches/s", "MB/batch", "of them rows", "of bytes", "cpu", "busy"]
+    print(f"| {' | '.join(names)} | bound by |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for (rate, means, dtype), all_rounds in found.items():
         one = {name: statistics.median(each[name] for each in all_rounds) for name in all_rounds[0]}

@@ -495,9 +495,16 @@ static void false_answers_are_not_believed(void **state)
 		expect_draws(client, &setup, &expected, false);
 		gw_client_close(client);
 	}
+	/* The same arrays with another digest. */
+	char *other = gw_strdup(answer), *digest = strstr(strstr(other, "cites__paper/indices"), "],\"") + 3;
+	*digest = *digest == '0' ? '1' : '0';
+	say(&setup, other);
+	struct gw_client *client = lists_client(&setup, 1);
+	expect_draws(client, &setup, &expected, false);
+	gw_client_close(client);
 	/* No lists at all. */
 	say(&setup, gw_strdup("{\"lists\":[]}"));
-	struct gw_client *client = lists_client(&setup, 1);
+	client = lists_client(&setup, 1);
 	expect_draws(client, &setup, &expected, false);
 	gw_client_close(client);
 	gw_free(answer);
