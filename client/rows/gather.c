@@ -497,26 +497,35 @@ static gw_status gather_copy_here(struct gw_gather_op *op, const struct gw_local
 	return op->here_at < op->divided.here_count ? GW_AGAIN : GW_OK;
 }
 
-/* Finds the parts whose rows copies may fetch, and returns their number. After the deadline, copies may fetch no rows,
- * so that the transport reports the deadline. The first slice does not look at the clock, which takes a tenth of the
- * time of one row; the slice ends within milliseconds. */
-static uint32_t gather_find_local(const struct gw_gather_op *op, struct gw_local_rows *local)
+/* Finds the parts whose rows copies may fetch, and the replicas of rows of the others. Returns the number of the parts.
+ * After the deadline, copies may fetch no rows, so that the transport reports the deadline. The first slice does not
+ * look at the clock, which takes a tenth of the time of one row; the slice ends within milliseconds. */
+static uint32_t gather_find_local(struct gw_gather_op *op, struct gw_local_rows *local)
 {
 	local->origins = op->origins;
+	local->parts = 0;
+	op->near.sets = 0;
 	uint32_t found = 0;
 	if (op->engine->client->order != GW_ADDRESS_ORDER_ALWAYS)
 		found = gw_local_rows_find(op->engine, &op->from, local);
-	uint64_t now = found && (op->at > 0 || op->here_at > 0) ? gw_now_ns() : 0;
-	return now < gw_job_deadline(op->reads.job, now) ? found : 0;
+	if (found < local->parts && op->from.near)
+		gw_near_rows_find(op->engine, &op->from, &op->near);
+	const bool reaches = found || op->near.sets, began = op->at > 0 || op->here_at > 0 || op->near_at > 0;
+	uint64_t now = reaches && began ? gw_now_ns() : 0;
+	if (now < gw_job_deadline(op->reads.job, now))
+		return found;
+	op->near.sets = 0;
+	return 0;
 }
 
-static bool still_here(const struct gw_gather_op *op, const struct gw_local_rows *local, uint32_t found)
+/* reaches: copies may fetch rows. */
+static bool still_here(const struct gw_gather_op *op, const struct gw_local_rows *local, bool reaches)
 {
-	for (uint32_t p = 0; found && p < local->parts; p++) {
+	for (uint32_t p = 0; reaches && p < local->parts; p++) {
 		if (op->was_here[p] && !local->origins[p])
 			return false;
 	}
-	return found > 0;
+	return reaches;
 }
 
 static gw_status gather_step(struct gw_gather_op *op)
@@ -524,24 +533,22 @@ static gw_status gather_step(struct gw_gather_op *op)
 	struct gw_local_rows local;
 	if (op->stage == GW_GATHER_DIVIDED)
 		return gw_gather_plan(op);
-	uint32_t found = gather_find_local(op, &local);
-	op->near.sets = 0;
-	if (op->divides && !still_here(op, &local, found))
+	const uint32_t found = gather_find_local(op, &local);
+	const bool reaches = found || op->near.sets;
+	if (op->divides && !still_here(op, &local, reaches))
 		return gather_post_lost(op);
-	if (found && found < local.parts && op->from.near)
-		gw_near_rows_find(op->engine, &op->from, &op->near);
 	if (op->divides)
 		return op->near_at < op->near_count ? gather_copy_near(op) : gather_copy_here(op, &local);
 	const bool all_here = found && found == local.parts;
 	if (op->counts)
-		return all_here ? GW_OK : gw_gather_divide_all(op, found ? &local : NULL);
+		return all_here ? GW_OK : gw_gather_divide_all(op, reaches ? &local : NULL);
 	if (op->share.window && op->at == 0 && all_here)
 		gw_row_window_pass(op->share.window, op->share.number);
 	if (all_here)
 		return gather_copy(op, &local);
 	if (op->share.window && op->at == 0)
-		return gw_gather_divide_all(op, found ? &local : NULL);
-	gw_status status = found ? gather_post_elsewhere(op, &local) : gather_post(op);
+		return gw_gather_divide_all(op, reaches ? &local : NULL);
+	gw_status status = reaches ? gather_post_elsewhere(op, &local) : gather_post(op);
 	return status == GW_OK && (op->near_count || op->divided.here_count) ? GW_AGAIN : status;
 }
 

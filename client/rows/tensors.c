@@ -217,7 +217,7 @@ static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta
 	client->tensor_count++;
 	tensor->changes = changes ? array : NULL;
 	if (!changes)
-		status = gw_places_find(client, array->key, &tensor->rows.places);
+		status = places_find(client, array->key, &tensor->rows.places);
 	if (status == GW_OK && !changes && !of_edges)
 		status = find_near(client, array, type, &tensor->rows.near);
 	if (status != GW_OK)
