@@ -534,7 +534,8 @@ GW_API uint64_t gw_loader_steps(const struct gw_loader *loader);
  *   GW_INVALID     the client belongs to the process that forked this one
  *   another error  this batch has failed and will not come again; the next call returns the batch after it
  * A batch takes memory until its release, in addition to the `depth` batches that are sampled ahead. A batch's deadline
- * runs from the start of its sampling: `depth` calls before the call that returns it. */
+ * runs from the start of its sampling: `depth` calls before the call that returns it. With look-ahead, it stands still
+ * while the batch waits for rows that another batch fetches. */
 GW_API gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, int64_t timeout_ms);
 
 /* The position after the last batch that gw_loader_next returned. A loader opened with it as `start` continues with the

@@ -443,6 +443,35 @@ static void mapped_rows_take_no_part(void **state)
 	setup_end(&setup);
 }
 
+/* Rows that change are fetched for each batch: a copy could be old. */
+static void rows_that_change_take_no_part(void **state)
+{
+	(void)state;
+	struct setup setup;
+	struct plan plan;
+	cluster_serve_mutable("paper/feat");
+	setup_begin(&setup, 48, 3, NULL);
+	cluster_serve_mutable(NULL);
+	struct gw_client *client = client_of(&setup, 2);
+	make_plan(client, &plan, false, false);
+	plan.spec.fetch_count = 1;
+	const struct gw_loader_options options = {
+		.spec = plan.spec, .batch_size = 40, .shuffle = true, .lookahead = 4, .cache_bytes = 2000};
+	for (uint32_t fetches = 1; fetches <= 2; fetches++) {
+		struct gw_loader_options ahead = options;
+		ahead.spec.fetch_count = fetches;
+		struct gw_loader *loader = loader_of(client, &ahead);
+		for (uint32_t k = 0; k < 20; k++)
+			gw_minibatch_release(next_of(loader));
+		gw_loader_close(loader);
+		const struct moved moved = moved_of(client);
+		assert_true((moved.ahead > 0) == (fetches == 2)); /* of authors */
+		assert_true((moved.cached > 0) == (fetches == 2));
+	}
+	gw_client_close(client);
+	setup_end(&setup);
+}
+
 /* A server is lost and comes back, again and again. Batches that its loss has failed are sampled again. */
 static void servers_are_lost(void **state)
 {
@@ -550,13 +579,10 @@ static void refuses_more_than_the_depth(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fetches_what_the_definition_says),
-		cmocka_unit_test(keeps_the_rows_that_save_most),
-		cmocka_unit_test(rows_become_another_type),
-		cmocka_unit_test(mapped_rows_take_no_part),
-		cmocka_unit_test(servers_are_lost),
-		cmocka_unit_test(loaders_end_at_any_moment),
-		cmocka_unit_test(refuses_more_than_the_depth),
+		cmocka_unit_test(fetches_what_the_definition_says), cmocka_unit_test(keeps_the_rows_that_save_most),
+		cmocka_unit_test(rows_become_another_type),         cmocka_unit_test(mapped_rows_take_no_part),
+		cmocka_unit_test(rows_that_change_take_no_part),    cmocka_unit_test(servers_are_lost),
+		cmocka_unit_test(loaders_end_at_any_moment),        cmocka_unit_test(refuses_more_than_the_depth),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
