@@ -15,7 +15,7 @@
 
 #include "core/graph/part.h"
 
-#define GW_REPLICA_WORDS     6u
+#define GW_REPLICA_WORDS     6ull
 #define GW_REPLICA_BLOCK_IDS (64 * GW_REPLICA_WORDS)
 #define GW_REPLICA_COLUMNS   (GW_REPLICA_WORDS + 2)
 

@@ -183,6 +183,54 @@ static void the_near_part_is_lost(void **state)
 	setup_end(&setup);
 }
 
+/* The near part ends, which the client learns while it copies a long list of its replicas: one in 61 polls looks at
+ * idle connections (transport/poll_group.c), and a slice copies 2^17 rows. The owner sends the rest. */
+static void the_near_part_is_lost_between_slices(void **state)
+{
+	(void)state;
+	enum { LIST = 400000 };
+	const uint64_t all = gw_many(30) * LIST;
+	struct setup setup;
+	begin_near(&setup, 92, 2, 0, "100%");
+	struct gw_client_options alone = {.part_config = setup.fixture.folder, .threads = 1};
+	struct gw_client_options some = {.servers = setup.cluster.list, .server_count = 2, .threads = 1};
+	struct gw_client *client = open_client(&some), *other = open_client(&alone);
+	const struct gw_tensor *feat = node_tensor(client, "paper", "feat");
+	const uint64_t bytes = feat->row_bytes;
+	int64_t begin, end, *near = gw_calloc(SETUP_SCALE, sizeof(*near));
+	uint64_t count = 0;
+	uint8_t *expected = gw_calloc(SETUP_SCALE, bytes), *rows = gw_calloc(all, bytes);
+	int64_t *ids = gw_calloc(all, sizeof(*ids));
+	assert_int_equal(gw_part_range(client, feat->type, 1, &begin, &end), GW_OK);
+	for (int64_t id = begin; id < end; id++) {
+		const uint64_t before = stats_of(client).replica_rows;
+		assert_int_equal(gw_gather(client, feat, &id, 1, rows), GW_OK);
+		if (stats_of(client).replica_rows > before)
+			near[count++] = id;
+	}
+	if (count < 10)
+		fail_msg("%d rows are near", (int)count);
+	assert_int_equal(gw_gather(other, node_tensor(other, "paper", "feat"), near, count, expected), GW_OK);
+	for (uint64_t i = 0, next = 0; i < all; i++, next = next + 1 < count ? next + 1 : 0)
+		ids[i] = near[next];
+	memset(rows, 0, all * bytes);
+	struct gw_ticket *ticket;
+	cluster_kill(&setup.cluster, 0);
+	assert_int_equal(gw_gather_start(client, feat, ids, all, rows, &ticket), GW_OK);
+	setup.cluster.transport = NULL;
+	cluster_revive(&setup.cluster, 0);
+	assert_int_equal(gw_wait(ticket, -1), GW_OK);
+	for (uint64_t i = 0, next = 0; i < all; i++, next = next + 1 < count ? next + 1 : 0)
+		assert_memory_equal(rows + i * bytes, expected + next * bytes, bytes);
+	gw_client_close(client);
+	gw_client_close(other);
+	gw_free(near);
+	gw_free(expected);
+	gw_free(rows);
+	gw_free(ids);
+	setup_end(&setup);
+}
+
 /* A successor takes over the near part with its replicas, under a running loader. */
 static void the_near_part_is_taken_over(void **state)
 {
@@ -258,9 +306,9 @@ static void mutable_rows_have_no_replicas(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(epochs_have_the_same_bytes),    cmocka_unit_test(all_rows_are_near),
-		cmocka_unit_test(the_near_part_is_lost),         cmocka_unit_test(the_near_part_is_taken_over),
-		cmocka_unit_test(mutable_rows_have_no_replicas),
+		cmocka_unit_test(epochs_have_the_same_bytes),  cmocka_unit_test(all_rows_are_near),
+		cmocka_unit_test(the_near_part_is_lost),       cmocka_unit_test(the_near_part_is_lost_between_slices),
+		cmocka_unit_test(the_near_part_is_taken_over), cmocka_unit_test(mutable_rows_have_no_replicas),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ struct vip {
 static uint64_t term_of(double taken)
 {
 	double log = -log1p(-taken);
-	return log < (double)MOST / (double)UNIT ? (uint64_t)(log * (double)UNIT + 0.5) : MOST;
+	return log < (double)MOST / (double)UNIT ? (uint64_t)llround(log * (double)UNIT) : MOST;
 }
 
 static gw_status add_lists(void *context, uint64_t begin, uint64_t end, unsigned thread)
