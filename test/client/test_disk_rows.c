@@ -121,13 +121,15 @@ static struct gw_disk_counts counts_of(const struct setup *setup, uint32_t part)
 static void servers_give_the_bytes(void **state)
 {
 	(void)state;
-	static const char *const offers[] = {"tcp", "shm", NULL};
+	static const char *const offers[] = {"tcp", "shm", NULL}; /* NULL: TCP too */
 	static const char *const orders[] = {NULL, "always", "never"};
 	for (uint32_t run = 0; run < 6; run++) {
 		struct setup setup;
 		const uint32_t parts = run % 2 ? PARTS : 1;
-		begin(&setup, 600 + run, parts, offers[run / 2]);
+		const char *offer = cluster_is_rdma() ? "verbs" : offers[run / 2];
+		begin(&setup, 600 + run, parts, offer);
 		struct gw_client *client = open_servers(&setup, parts, orders[run % 3]), *files = open_files(&setup);
+		expect_transport(client, offer ? offer : "tcp");
 		same_rows(client, files);
 		same_epochs(client, files);
 		struct gw_disk_counts counts = counts_of(&setup, 0);
