@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# An import whose edges exceed the memory of its control group: 20 million edges, 480 MB as they are read and as much
-# to sort them, within 512 MiB; 1.5 million edges between text ids within 48 MiB.
-# (test_import_memory.py compares the bytes with those of imports without a limit.)
+# Imports that exceed the memory of their control group: 20 million edges, 480 MB as they are read and as much to sort
+# them, within 512 MiB; 1.5 million edges between text ids within 48 MiB; 128 MB of features, also when they are split
+# into parts, within 40 MiB. (test_import_memory.py compares the bytes with those of imports without a limit.)
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
@@ -79,3 +79,20 @@ if mount -t tmpfs -o size=24m tmpfs disk 2>/dev/null; then
 	holds "a disk that is too small for ids is one line: $(cat full)" test "$status $(wc -l <full)" = "1 1"
 	holds "and leaves nothing: $left" test -z "$left"
 fi
+
+# Features that exceed the memory, in another order than their nodes: imported, and split into two parts.
+awk 'BEGIN { srand(3); for (i = 0; i < 400000; i++) print int(200000 * rand()) "\t" int(200000 * rand()) }' >wide.tsv
+{
+	printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '|u1', 'fortran_order': False, 'shape': (200000, 640), }"
+	head -c 128000000 /dev/urandom
+} >wide.npy
+words=(import --from wide.tsv --ids compact --node-feature feat=wide.npy)
+within_group 64 "$GRAPHWIRE" "${words[@]}" --memory 40M --out wide >said 2>&1
+holds "128 MB of features are imported within 40 MiB: $(tail -n 1 said)" test $? -eq 0
+holds "in blocks" grep -q '^memory: a feature in another order takes temporary files of up to' said
+"$GRAPHWIRE" "${words[@]}" --quiet --out whole-wide
+holds "the graph has the same bytes" diff -r whole-wide wide
+within_group 64 "$GRAPHWIRE" partition wide --num-parts 2 --method random --memory 40M --out wide-parts >said 2>&1
+holds "and split within 40 MiB, each part of 64 MB: $(tail -n 1 said)" test $? -eq 0
+"$GRAPHWIRE" partition whole-wide --num-parts 2 --method random --out whole-parts >/dev/null 2>&1
+holds "the parts have the same bytes" diff -r whole-parts wide-parts

@@ -21,6 +21,7 @@
 #include "core/numbers/digest.h"
 #include "core/numbers/rng.h"
 #include "core/system/parallel.h"
+#include "tools/builder/run_reader.h"
 #include "tools/import/numbering.h"
 #include "tools/import/span.h"
 
@@ -33,6 +34,7 @@
 #define PLACE_BYTES  (sizeof(uint16_t) + sizeof(uint32_t)) /* of a position: its run, and its place there */
 #define TABLE_BYTES  64u /* of a different value in a run's table, while the table grows */
 #define CURSOR_SHARE 8u  /* of the memory is for cursors, at most */
+#define READ_SHARE   2u  /* of the memory is for what is read from runs */
 #define SLOTS_FIRST  1024u
 #define BLOCK        32u /* values whose slots are prefetched together */
 #define EMPTY        UINT32_MAX
@@ -387,8 +389,15 @@ static gw_status place_values(void *context, uint64_t begin, uint64_t end, unsig
 
 /* ---- the numbers ---- */
 
-/* Numbers the first values of a piece, replaces all of its values, or both, if the pieces before it are done. */
-static gw_status number_piece(struct work *work, uint64_t p, bool number, bool replace)
+static uint64_t number_place(struct work *work, uint64_t number, uint32_t column, uint64_t value)
+{
+	work->out->values[number] = value;
+	work->out->columns[number] = column;
+	return number;
+}
+
+/* Numbers the first values of a piece, or replaces all of its values. */
+static gw_status number_piece(struct work *work, uint64_t p, bool replace)
 {
 	const struct numbering_piece *piece = &work->pieces[p];
 	const struct gw_numbering_column *column = &work->columns[piece->column];
@@ -401,16 +410,36 @@ static gw_status number_piece(struct work *work, uint64_t p, bool number, bool r
 		uint32_t run = work->run_of[at++], place = work->places[cursors[run]++];
 		uint64_t *known = &work->numbers[work->number_starts[run] + (place & ~FIRST)];
 		uint64_t *value = value_at(column, i);
-		if (number && place & FIRST) {
-			work->out->values[next] = *value;
-			work->out->columns[next] = piece->column;
-			*known = next++;
-		}
 		if (replace)
 			*value = *known;
+		else if (place & FIRST)
+			*known = number_place(work, next++, piece->column, *value);
 	}
 	gw_free(cursors);
 	return GW_OK;
+}
+
+/* Does both for all pieces, in order. */
+static gw_status number_in_order(struct work *work, uint64_t memory)
+{
+	struct gw_run_reader reader;
+	uint64_t at = 0, next = 0;
+	gw_status status = gw_run_reader_open(work->places, sizeof(*work->places), work->value_starts, work->count,
+					      memory / READ_SHARE, &reader);
+	for (uint32_t c = 0; c < work->num_columns && status == GW_OK; c++) {
+		const struct gw_numbering_column *column = &work->columns[c];
+		for (uint64_t i = 0; i < column->rows * width(column); i++) {
+			uint32_t run = work->run_of[at++];
+			uint32_t place = *(const uint32_t *)gw_run_reader_next(&reader, run);
+			uint64_t *known = &work->numbers[work->number_starts[run] + (place & ~FIRST)];
+			uint64_t *value = value_at(column, i);
+			if (place & FIRST)
+				*known = number_place(work, next++, c, *value);
+			*value = *known;
+		}
+	}
+	gw_run_reader_close(&reader);
+	return status;
 }
 
 static gw_status number_firsts(void *context, uint64_t begin, uint64_t end, unsigned thread)
@@ -418,7 +447,7 @@ static gw_status number_firsts(void *context, uint64_t begin, uint64_t end, unsi
 	(void)thread;
 	gw_status status = GW_OK;
 	for (uint64_t p = begin; p < end && status == GW_OK; p++)
-		status = number_piece(context, p, true, false);
+		status = number_piece(context, p, false);
 	return status;
 }
 
@@ -427,18 +456,13 @@ static gw_status replace_values(void *context, uint64_t begin, uint64_t end, uns
 	(void)thread;
 	gw_status status = GW_OK;
 	for (uint64_t p = begin; p < end && status == GW_OK; p++)
-		status = number_piece(context, p, false, true);
+		status = number_piece(context, p, true);
 	return status;
 }
 
 static gw_status number_pieces(struct work *work, unsigned threads)
 {
-	gw_status status = GW_OK;
-	for (uint64_t p = 0; work->spills && p < work->num_pieces && status == GW_OK; p++)
-		status = number_piece(work, p, true, true);
-	if (work->spills)
-		return status;
-	status = gw_parallel_for(threads, work->num_pieces, 1, number_firsts, work);
+	gw_status status = gw_parallel_for(threads, work->num_pieces, 1, number_firsts, work);
 	return status != GW_OK ? status : gw_parallel_for(threads, work->num_pieces, 1, replace_values, work);
 }
 
@@ -528,7 +552,9 @@ static gw_status number_all(struct work *work, unsigned threads, const struct gw
 	status = gw_parallel_for(threads, work->count, 1, place_values, work);
 	if (status == GW_OK)
 		status = begin_numbers(work, memory->spill);
-	return status == GW_OK ? number_pieces(work, threads) : status;
+	if (status != GW_OK)
+		return status;
+	return work->spills ? number_in_order(work, memory->bytes) : number_pieces(work, threads);
 }
 
 gw_status gw_numbering_create(struct gw_numbering_column *columns, uint32_t count, unsigned threads,

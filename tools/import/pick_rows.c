@@ -1,7 +1,7 @@
 /* Picks rows in the order of nodes. If the input exceeds the memory, no pass reads or writes in a random order:
  *
  *   the rows that nodes take, to the blocks of the input that have them, in the order of nodes
- *   each block, which fits into memory: its rows in this order, behind those of the blocks before it
+ *   each block, read into memory: its rows in this order, behind those of the blocks before it
  *   the nodes in order, each from the next place of its block
  *
  * Fails if memory runs out, or the disk.
@@ -12,6 +12,7 @@
 
 #include "core/memory/alloc.h"
 #include "core/system/parallel.h"
+#include "tools/builder/run_reader.h"
 
 #define GRAIN       (4u << 10)
 #define BLOCKS_MAX  4096u
@@ -47,45 +48,49 @@ static uint64_t block_of(const struct blocks *b, uint64_t node)
 	return (b->pick->rows[node] - b->pick->base) / b->block_rows;
 }
 
-static void rewind_blocks(struct blocks *b)
-{
-	memcpy(b->cursors, b->starts, b->count * sizeof(*b->cursors));
-}
-
 static void divide_nodes(struct blocks *b)
 {
 	for (uint64_t i = 0; i < b->pick->count; i++)
 		b->starts[block_of(b, i) + 1]++;
 	for (uint64_t k = 0; k < b->count; k++)
 		b->starts[k + 1] += b->starts[k];
-	rewind_blocks(b);
+	memcpy(b->cursors, b->starts, b->count * sizeof(*b->cursors));
 	for (uint64_t i = 0; i < b->pick->count; i++)
 		b->rows[b->cursors[block_of(b, i)]++] = b->pick->rows[i] - b->pick->base;
 }
 
-static void stage_blocks(struct blocks *b, unsigned threads)
+/* A block is copied first. In the mapping, the kernel would take its pages rather than write what has been staged. */
+static void stage_blocks(struct blocks *b, unsigned threads, uint8_t *memory)
 {
+	uint64_t bytes = b->pick->row_bytes;
 	for (uint64_t k = 0; k < b->count; k++) {
-		struct picking picking = {.from = b->pick->from,
-					  .to = b->staged + b->starts[k] * b->pick->row_bytes,
+		uint64_t first = k * b->block_rows, left = b->pick->input_rows - first;
+		uint64_t rows = left < b->block_rows ? left : b->block_rows;
+		memcpy(memory, (const uint8_t *)b->pick->from + first * bytes, rows * bytes);
+		struct picking picking = {.from = memory,
+					  .base = first,
+					  .to = b->staged + b->starts[k] * bytes,
 					  .rows = b->rows + b->starts[k],
-					  .row_bytes = b->pick->row_bytes};
+					  .row_bytes = bytes};
 		gw_parallel_for(threads, b->starts[k + 1] - b->starts[k], GRAIN, pick_copy_rows, &picking);
 	}
 }
 
-static void join_blocks(struct blocks *b, uint8_t *to)
+static gw_status join_blocks(struct blocks *b, uint64_t memory, uint8_t *to)
 {
 	uint64_t bytes = b->pick->row_bytes;
-	rewind_blocks(b);
-	for (uint64_t i = 0; i < b->pick->count; i++)
-		memcpy(to + i * bytes, b->staged + b->cursors[block_of(b, i)]++ * bytes, bytes);
+	struct gw_run_reader reader;
+	gw_status status = gw_run_reader_open(b->staged, bytes, b->starts, b->count, memory, &reader);
+	for (uint64_t i = 0; i < b->pick->count && status == GW_OK; i++)
+		memcpy(to + i * bytes, gw_run_reader_next(&reader, block_of(b, i)), bytes);
+	gw_run_reader_close(&reader);
+	return status;
 }
 
-static gw_status pick_by_blocks(struct gw_import *im, const struct gw_import_pick *pick, uint64_t memory, uint8_t *to)
+static gw_status pick_by_blocks(struct gw_import *im, const struct gw_import_pick *pick, uint64_t limit, uint8_t *to)
 {
 	struct gw_spill *spill = gw_import_memory(im).spill;
-	uint64_t least = pick->input_rows / BLOCKS_MAX + 1, fit = memory / BLOCK_SHARE / pick->row_bytes;
+	uint64_t least = pick->input_rows / BLOCKS_MAX + 1, fit = limit / BLOCK_SHARE / pick->row_bytes;
 	struct blocks b = {.pick = pick, .block_rows = fit > least ? fit : least};
 	b.count = pick->input_rows / b.block_rows + 1;
 	gw_status status = gw_spill_announce(spill, pick->count * (pick->row_bytes + sizeof(*b.rows)),
@@ -94,15 +99,21 @@ static gw_status pick_by_blocks(struct gw_import *im, const struct gw_import_pic
 	b.cursors = gw_calloc(b.count, sizeof(*b.cursors));
 	if (status == GW_OK && (!b.starts || !b.cursors))
 		status = GW_NO_MEMORY;
+	uint8_t *memory = gw_malloc(b.block_rows * pick->row_bytes);
+	if (status == GW_OK && !memory)
+		status = GW_NO_MEMORY;
 	b.rows = gw_spill_take(spill, pick->count * sizeof(*b.rows), &status);
 	b.staged = gw_spill_take(spill, pick->count * pick->row_bytes, &status);
 	if (status == GW_OK) {
 		divide_nodes(&b);
-		stage_blocks(&b, im->threads);
-		join_blocks(&b, to);
+		stage_blocks(&b, im->threads, memory);
+		gw_free(memory);
+		memory = NULL;
+		status = join_blocks(&b, limit / BLOCK_SHARE, to);
 	}
 	gw_free(b.starts);
 	gw_free(b.cursors);
+	gw_free(memory);
 	gw_spill_give(b.rows);
 	gw_spill_give(b.staged);
 	return status;

@@ -7,9 +7,9 @@
  *
  * Memory: 8 to 16 bytes for each node, and the same for the edges of one type in one part. A type that is stored
  * transposed needs a table of 4 or 8 bytes more for each edge. Tables beyond half of the plan's memory are in temporary
- * files (tools/builder/spill.h). At the end the index of original ids takes 256 MiB at
- * most, or a sixteenth of a larger index. The final name appears only when everything is written. Fails with the
- * writer's errors (GW_EXISTS, GW_NO_SPACE, GW_IO) and GW_NO_MEMORY.
+ * files (tools/builder/spill.h). Rows of features pass through a block of each thread. At the end the index of original
+ * ids takes 256 MiB or half of the plan's memory at most, or a sixteenth of a larger index. The final name appears only
+ * when everything is written. Fails with the writer's errors (GW_EXISTS, GW_NO_SPACE, GW_IO) and GW_NO_MEMORY.
  */
 #include "tools/partition/split.h"
 
@@ -23,6 +23,8 @@
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 #include "core/system/parallel.h"
+
+#define INDEX_BYTES (256u << 20) /* that gw_id_index_write takes without a limit */
 
 static double split_seconds_since(uint64_t start_ns)
 {
@@ -314,6 +316,13 @@ static gw_status write_times(struct gw_split *split)
 	return status;
 }
 
+/* How much memory a range of an index of original ids may take; 0: what it takes without a limit. */
+static uint64_t split_index_bytes(const struct gw_plan *plan)
+{
+	uint64_t bytes = gw_plan_lists_bytes(plan);
+	return bytes < INDEX_BYTES ? bytes : 0;
+}
+
 static gw_status prepare(struct gw_split *split, const char *folder, bool replace)
 {
 	if (split->in->num_parts != 1)
@@ -391,7 +400,7 @@ gw_status gw_split(const struct gw_plan *plan, const struct gw_part *part, const
 		status = gw_split_node_rows(&split);
 	stats->rows_s = split_seconds_since(start_ns);
 	if (status == GW_OK)
-		status = gw_id_index_write(split.writer, split.threads, 0);
+		status = gw_id_index_write(split.writer, split.threads, split_index_bytes(plan));
 	if (status == GW_OK)
 		status = write_times(&split);
 	if (status == GW_OK && assignment->keep)
