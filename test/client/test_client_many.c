@@ -23,6 +23,7 @@
 #include "transport/tcp/client/client_private.h"
 
 #define SERVERS_MAX 64
+#define CALLS       300
 #define PAGE        4096u
 #define BLOCKS_MAX  (8 * SERVERS_MAX)
 #define LEVELS      6 /* of the heap of timers; each timer that moves is in one page */
@@ -276,10 +277,53 @@ static void a_run_touches_few_links(void **state)
 	sigaction(SIGSEGV, &before, NULL);
 }
 
+/* More requests than a connection takes at once: those that find no room are posted when there is some, without a
+ * deadline or a timer. */
+static void calls_wait_for_room(void **state)
+{
+	(void)state;
+	static struct setup setup;
+	static struct gw_ticket *tickets[CALLS];
+	static struct gw_minibatch *batches[CALLS];
+	setup_begin(&setup, 33, 2, "epoll");
+	static const char *const drivers[] = {"epoll", "io_uring"};
+	for (int d = 0; d < 2; d++) {
+		const struct gw_client_options options = {.servers = setup.cluster.list,
+							  .server_count = 2,
+							  .threads = 1,
+							  .neighbours = "requests",
+							  .transport = "tcp",
+							  .tcp_driver = drivers[d],
+							  .timeout_ms = -1};
+		struct gw_client *client = open_client(&options);
+		struct plan plan;
+		make_plan(client, &plan, false, false);
+		/* All are in the inbox before the engine runs: it posts all in one run. */
+		engine_take(&client->engines[0]);
+		for (uint32_t c = 0; c < CALLS; c++) {
+			int64_t seed = c;
+			must(gw_sample_start(client, &plan.spec, 5, 6, &seed, 1, &batches[c], &tickets[c]));
+		}
+		atomic_store(&client->engines[0].owner, 0);
+		for (uint32_t c = 0; c < CALLS; c++) {
+			int64_t seed = c;
+			struct gw_minibatch *alone;
+			must(gw_wait(tickets[c], -1));
+			must(gw_sample(client, &plan.spec, 5, 6, &seed, 1, &alone));
+			assert_int_equal(gw_minibatch_digest(batches[c]), gw_minibatch_digest(alone));
+			gw_minibatch_release(batches[c]);
+			gw_minibatch_release(alone);
+		}
+		gw_client_close(client);
+	}
+	setup_end(&setup);
+}
+
 int main(void)
 {
 	static const struct gw_allocator allocator = {block_allocate, realloc, block_release};
-	const struct CMUnitTest tests[] = {cmocka_unit_test(a_run_touches_few_links)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(a_run_touches_few_links),
+					   cmocka_unit_test(calls_wait_for_room)};
 	gw_allocator_set(&allocator);
 	return cmocka_run_group_tests_name("many servers", tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -209,10 +210,16 @@ void gw_bed_name(const struct bed_kind *kind, struct gw_address *address)
 }
 
 /* Memory that a client of this host may map, where it does so; else such that a sanitizer sees its ends. */
-static void make_memory(struct bed *bed, enum gw_huge_policy huge)
+static void make_memory(struct bed *bed, const struct bed_options *asked)
 {
-	struct gw_arena_options options = {.name = "bed", .huge = huge, .numa = GW_NUMA_LOCAL, .shareable = true};
-	if (strcmp(bed->kind->scheme, "shm") == 0) {
+	struct gw_arena_options options = {
+		.name = "bed", .huge = asked->huge, .numa = GW_NUMA_LOCAL, .shareable = true};
+	bed->sparse = asked->sparse;
+	if (bed->sparse) {
+		bed->memory = mmap(NULL, bed->bytes + 8, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		check(bed->memory != MAP_FAILED, "memory");
+	} else if (strcmp(bed->kind->scheme, "shm") == 0) {
 		check(gw_arena_create(bed->bytes + 8, &options, &bed->arena) == GW_OK, "arena");
 		bed->memory = gw_arena_base(bed->arena);
 	} else {
@@ -265,8 +272,10 @@ void gw_bed_begin(struct bed *bed, const struct bed_kind *kind, const struct bed
 	bed->kind = kind;
 	bed->thread_count = options->threads ? options->threads : 1;
 	bed->bytes = options->bytes ? options->bytes : 1 << 20;
-	make_memory(bed, options->huge);
+	make_memory(bed, options);
 	for (uint64_t i = 0; i < bed->bytes; i += 8) {
+		if (options->sparse && i == BED_END_BYTES)
+			i = bed->bytes - BED_END_BYTES;
 		uint64_t word = gw_mix64(i);
 		memcpy(bed->memory + i, &word, 8);
 	}
@@ -321,7 +330,7 @@ void gw_bed_end(struct bed *bed)
 		gw_poll_group_destroy(bed->server_groups[i]);
 	gw_service_destroy(bed->service);
 	if (!bed->arena)
-		free(bed->memory);
+		bed->sparse ? (void)munmap(bed->memory, bed->bytes + 8) : free(bed->memory);
 	gw_arena_destroy(bed->arena);
 	gw_arena_destroy(bed->row_arena);
 }

@@ -41,9 +41,12 @@ void gw_bed_name(const struct bed_kind *kind, struct gw_address *address);
 /* Whether this machine can run it; prints why not. GRAPHWIRE_TEST_BED names one that alone is wanted. */
 bool gw_bed_possible(const struct bed_kind *kind);
 
+#define BED_END_BYTES (64u << 10) /* of a sparse region 0, at each end */
+
 struct bed_options {
 	uint32_t threads;     /* serving; 0: 1 */
 	uint64_t bytes;       /* of region 0; 0: 1 MiB */
+	bool sparse;          /* not shm: only its ends are pseudo-random, and it may be longer than memory */
 	uint64_t graph_id;    /* 0: 77 */
 	uint64_t incarnation; /* 0: 5 */
 	uint16_t port;        /* 0: any */
@@ -56,7 +59,8 @@ struct bed_options {
 
 struct bed {
 	const struct bed_kind *kind;
-	uint8_t *memory;        /* region 0: pseudo-random; region 1: empty; region 2: its last 1000 bytes */
+	uint8_t *memory; /* region 0: pseudo-random; region 1: empty; region 2: its last 1000 bytes */
+	bool sparse;
 	struct gw_arena *arena; /* the memory's, or NULL */
 	uint8_t *rows;          /* region BED_ROWS: zeros at first */
 	struct gw_arena *row_arena;

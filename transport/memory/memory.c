@@ -339,6 +339,7 @@ static gw_status memory_request(struct gw_endpoint *base, uint16_t op, const str
 				     ? gw_fail(GW_AGAIN, "%u requests wait for poll", open_max)
 				     : gw_note_create(cookie, &note);
 	if (accepted) {
+		endpoint->state->room_wanted |= accepted == GW_AGAIN;
 		if (status == GW_OK)
 			gw_memory_disconnect(&endpoint->link);
 		return accepted;
@@ -472,6 +473,10 @@ static size_t memory_poll(void *opaque, struct gw_completion *completions, size_
 			if (endpoint->link.requests)
 				request_run_slice(endpoint);
 		size_t n = gw_completions_take(&state->completions, completions, max);
+		if (n && state->room_wanted) {
+			state->room_wanted = false;
+			gw_poll_group_room(state->group);
+		}
 		if (n || timeout_ns == 0)
 			return n;
 		if (gw_poll_group_room_take(state->group))

@@ -13,6 +13,7 @@ struct memory_state {
 	struct gw_completions completions;
 	struct memory_endpoint *endpoints;
 	uint32_t request_count; /* deferred requests of all endpoints */
+	bool room_wanted;       /* a request found no room: the next poll with completions makes some */
 	int wake_fd;
 };
 
