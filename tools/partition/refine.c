@@ -3,7 +3,7 @@
 
 #include "core/memory/alloc.h"
 
-gw_status gw_shares_make(const struct gw_balance *balance, const struct gw_lists *lists, uint32_t pieces,
+gw_status gw_shares_make(const struct gw_balance *balance, const struct gw_list_file *lists, uint32_t pieces,
 			 struct gw_shares *out)
 {
 	*out = (struct gw_shares){
@@ -103,11 +103,11 @@ static uint32_t choose_other(const struct refine *r, uint32_t own, uint64_t loss
 
 static void refine_sweep(struct refine *r, uint32_t pass, uint32_t passes, int32_t *piece)
 {
-	const struct gw_lists *lists = r->shares.lists;
+	const struct gw_list_file *lists = r->shares.lists;
 	uint32_t ntype = 0;
 	for (uint64_t v = 0; v < lists->nodes; v++) {
 		uint64_t n;
-		const uint32_t *ids = gw_lists_of(lists, v, &n);
+		const uint32_t *ids = gw_list_file_of(lists, v, &n);
 		uint32_t own = (uint32_t)piece[v], to;
 		for (uint64_t i = 0; i < n; i++) {
 			uint32_t other = (uint32_t)piece[ids[i]];
@@ -164,7 +164,7 @@ static double weight_in(const struct refine *r, uint32_t piece, bool own)
  * no share is over its limit. Few do, as every such move evens out the pieces. */
 static void even_out(struct refine *r, int32_t *piece)
 {
-	const struct gw_lists *lists = r->shares.lists;
+	const struct gw_list_file *lists = r->shares.lists;
 	uint32_t ntype = 0, over = count_all_over(&r->shares);
 	for (uint64_t v = 0; v < lists->nodes && over > 0; v++) {
 		uint32_t own = (uint32_t)piece[v], best = own;
@@ -187,8 +187,8 @@ static void even_out(struct refine *r, int32_t *piece)
 	}
 }
 
-gw_status gw_refine(const struct gw_balance *balance, const struct gw_lists *lists, uint32_t pieces, uint32_t passes,
-		    int32_t *piece)
+gw_status gw_refine(const struct gw_balance *balance, const struct gw_list_file *lists, uint32_t pieces,
+		    uint32_t passes, int32_t *piece)
 {
 	struct refine r = {0};
 	uint32_t ntype = 0;
