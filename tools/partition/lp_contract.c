@@ -2,8 +2,8 @@
  *
  *   every node its own cluster -> rounds: each node joins the cluster of most of its neighbours, if there is room
  *   -> clusters numbered, their nodes listed -> edges among clusters summed, up to a limit
- *   -> too many: clusters may have twice the nodes, and again, unless most edges stay -> METIS on the clusters ->
- * pieces of nodes
+ *   -> too many: clusters may have twice the nodes, and again, unless most edges stay
+ *   -> METIS on the clusters -> pieces of nodes
  *
  * All passes over the lists are in ascending order of nodes or of clusters, in one thread.
  */

@@ -14,7 +14,7 @@ gw_status gw_shares_make(const struct gw_balance *balance, const struct gw_list_
 		return GW_NO_MEMORY;
 	for (uint32_t c = 0; c < out->quantities; c++) {
 		uint64_t slack = (uint64_t)((1 + GW_BALANCE_SLACK) * (double)lists->total[c] / pieces);
-		uint64_t least = (lists->total[c] + pieces - 1) / pieces;
+		uint64_t least = (lists->total[c] + pieces - 1) / pieces + (out->quantities > 1);
 		if (lists->most[c] > least)
 			least = lists->most[c];
 		out->limit[c] = slack > least ? slack : least;

@@ -1,7 +1,7 @@
 /* The shares of the pieces, and moves of nodes that cut fewer edges or even out the shares.
  *
  * A share is the sum of a quantity (balance.h) over the nodes of a piece. Its limit is 1.03 times the mean, or the
- * greatest value of a node if that is more.
+ * greatest value of a node if that is more. Of several small quantities it is one more than the mean rounded up.
  */
 #ifndef GW_TOOLS_PARTITION_REFINE_H
 #define GW_TOOLS_PARTITION_REFINE_H
