@@ -77,9 +77,9 @@ static uint32_t refine_choose(const struct refine *r, uint32_t own)
 	return best;
 }
 
-/* The piece for a node that should leave its own, at a loss of at most `loss` links. last: also to one where it does
- * not fit, if the limits are exceeded by less then. */
-static uint32_t choose_other(const struct refine *r, uint32_t own, uint64_t loss, bool last)
+/* The piece for a node that should leave its own, at a loss of at most `loss` links: one where it fits, or where the
+ * limits are exceeded by less. */
+static uint32_t choose_other(const struct refine *r, uint32_t own, uint64_t loss)
 {
 	uint32_t best = own;
 	double most = excess(r, own, 0) - excess(r, own, -1); /* what leaving gains */
@@ -88,7 +88,7 @@ static uint32_t choose_other(const struct refine *r, uint32_t own, uint64_t loss
 			continue;
 		bool fits = gw_shares_fit(&r->shares, piece, r->quantity);
 		double costs = fits ? 0 : excess(r, piece, 1) - excess(r, piece, 0);
-		if (!fits && (!last || costs >= most))
+		if (!fits && costs >= most)
 			continue;
 		bool same = best != own && costs == most;
 		if (best == own || costs < most || (same && r->links[piece] > r->links[best]) ||
@@ -116,7 +116,7 @@ static void refine_sweep(struct refine *r, uint32_t pass, uint32_t passes, int32
 		}
 		gw_balance_of_node(r->shares.balance, lists->origin[v], &ntype, r->quantity);
 		if (excess(r, own, 0) > 0)
-			to = choose_other(r, own, n * pass / (passes - 1), pass + 1 == passes);
+			to = choose_other(r, own, n * pass / (passes - 1));
 		else
 			to = refine_choose(r, own);
 		if (to != own) {
