@@ -94,6 +94,8 @@ done <<'TABLE'
 2 65537            partition graph --num-parts 65537 --out made
 2 magic            partition graph --num-parts 2 --method magic --out made
 2 magic            partition graph --num-parts 2 --objtype magic --out made
+2 vol              partition graph --num-parts 2 --method lp --objtype vol --out made
+1 --python         partition graph --num-parts 2 --method kaminpar --python ./absent --out made
 2 0                partition graph --num-parts 2 --num-trainers-per-machine 0 --out made
 2 trainers|pieces  partition graph --num-parts 60000 --num-trainers-per-machine 4 --out made
 2 lots             partition graph --num-parts 2 --memory lots --out made

@@ -6,7 +6,6 @@ import itertools
 import random
 
 import graphwire
-import numpy as np
 import pytest
 from conftest import Servers, run
 
@@ -58,8 +57,8 @@ def chosen():
     """Each means alone, all of them, and some sets of several."""
     rng = random.Random(3)
     sets = [{mean} for mean in MEANS] + [set(MEANS)] + [set(rng.sample(MEANS, rng.randint(2, 4))) for _ in range(4)]
-    return [(store, count, means) for number, means in enumerate(sets)
-            for store, count in [(STORES[number % 3], 3)] + ([(STORES[(number + 1) % 3], 1)] if number % 3 == 0 else [])]
+    cases = [(STORES[number % 3], 3, means) for number, means in enumerate(sets)]
+    return cases + [(STORES[(number + 1) % 3], 1, means) for number, means in enumerate(sets) if number % 3 == 0]
 
 
 @pytest.mark.parametrize("store, count, means", chosen())

@@ -117,7 +117,7 @@ struct kaminpar_plan {
 	const struct gw_plan *plan;
 	struct gw_balance balance;
 	struct gw_spill spill;
-	struct gw_lists lists;
+	struct gw_list_file lists;
 	struct gw_assignment *assignment;
 };
 
@@ -173,8 +173,8 @@ static gw_status kaminpar_assign(struct kaminpar_plan *k)
 	uint64_t start_ns = gw_now_ns();
 	gw_status status = gw_spill_open(&k->spill, k->plan->out, 0);
 	if (status == GW_OK)
-		status = gw_lists_make(balance, &k->spill, gw_plan_lists_bytes(k->plan), balance->quantities > 1,
-				       &k->lists);
+		status = gw_list_file_make(balance, &k->spill, gw_plan_lists_bytes(k->plan), balance->quantities > 1,
+					   &k->lists);
 	if (status == GW_OK)
 		status = gw_plan_memory_check(k->plan, gw_kaminpar_bytes(k->lists.nodes, k->lists.entries), "KaMinPar");
 	if (status != GW_OK)
@@ -205,7 +205,7 @@ gw_status gw_assign_kaminpar(const struct gw_plan *plan, const struct gw_part *p
 		status = gw_balance_open(plan, part, &k.balance);
 	if (status == GW_OK && assignment->pieces > 1)
 		status = kaminpar_assign(&k);
-	gw_lists_close(&k.lists);
+	gw_list_file_close(&k.lists);
 	gw_spill_close(&k.spill);
 	gw_balance_free(&k.balance);
 	return status;

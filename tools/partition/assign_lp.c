@@ -22,16 +22,16 @@ struct lp_plan {
 	const struct gw_plan *plan;
 	struct gw_balance balance;
 	struct gw_spill spill;
-	struct gw_lists lists;
+	struct gw_list_file lists;
 	struct gw_assignment *assignment;
 };
 
-static uint64_t count_cut(const struct gw_lists *lists, const int32_t *piece)
+static uint64_t count_cut(const struct gw_list_file *lists, const int32_t *piece)
 {
 	uint64_t cut = 0;
 	for (uint64_t v = 0; v < lists->nodes; v++) {
 		uint64_t n;
-		const uint32_t *ids = gw_lists_of(lists, v, &n);
+		const uint32_t *ids = gw_list_file_of(lists, v, &n);
 		for (uint64_t i = 0; i < n; i++)
 			cut += piece[ids[i]] != piece[v];
 	}
@@ -59,7 +59,7 @@ static gw_status lp_assign(struct lp_plan *lp)
 	uint64_t start_ns = gw_now_ns();
 	gw_status status = gw_spill_open(&lp->spill, lp->plan->out, 0);
 	if (status == GW_OK)
-		status = gw_lists_make(balance, &lp->spill, gw_plan_lists_bytes(lp->plan), false, &lp->lists);
+		status = gw_list_file_make(balance, &lp->spill, gw_plan_lists_bytes(lp->plan), false, &lp->lists);
 	if (status != GW_OK)
 		return status;
 	assignment->symmetric_s = (double)(gw_now_ns() - start_ns) * 1e-9;
@@ -87,7 +87,7 @@ gw_status gw_assign_lp(const struct gw_plan *plan, const struct gw_part *part, s
 	gw_status status = gw_balance_open(plan, part, &lp.balance);
 	if (status == GW_OK && assignment->pieces > 1)
 		status = lp_assign(&lp);
-	gw_lists_close(&lp.lists);
+	gw_list_file_close(&lp.lists);
 	gw_spill_close(&lp.spill);
 	gw_balance_free(&lp.balance);
 	return status;

@@ -25,12 +25,12 @@ struct writing {
 	const struct gw_balance *balance;
 	struct gw_spill *spill;
 	struct gw_symmetric_range range;
-	struct gw_lists *out;
+	struct gw_list_file *out;
 	uint64_t *offset; /* [nodes + 1]: in bytes of the file */
 	uint32_t *ids;    /* of the range */
 };
 
-uint64_t gw_lists_bytes_max(uint64_t nodes, uint64_t edges)
+uint64_t gw_list_file_bytes_max(uint64_t nodes, uint64_t edges)
 {
 	return HEADER_WORDS * sizeof(uint64_t) + (nodes + 1) * sizeof(uint64_t) + 2 * edges * sizeof(uint32_t) +
 	       nodes * sizeof(uint32_t);
@@ -95,7 +95,7 @@ static gw_status write_range(struct writing *w)
 /* Sums the quantities, and keeps the origins. */
 static gw_status lists_survey(struct writing *w)
 {
-	struct gw_lists *out = w->out;
+	struct gw_list_file *out = w->out;
 	uint32_t quantities = w->balance->quantities, ntype = 0;
 	uint64_t quantity[GW_BALANCE_QUANTITIES_MAX];
 	out->origin = gw_malloc((out->nodes + 1) * sizeof(*out->origin));
@@ -119,7 +119,7 @@ static gw_status lists_survey(struct writing *w)
 /* A node's share of each quantity, summed, in units of the mean. */
 static gw_status write_weights(struct writing *w, uint64_t at)
 {
-	const struct gw_lists *out = w->out;
+	const struct gw_list_file *out = w->out;
 	uint32_t quantities = w->balance->quantities, ntype = 0;
 	uint64_t quantity[GW_BALANCE_QUANTITIES_MAX];
 	uint32_t *weight = gw_malloc(PIECE_NODES * sizeof(*weight));
@@ -141,7 +141,7 @@ static gw_status write_weights(struct writing *w, uint64_t at)
 
 static gw_status lists_write_file(struct writing *w, uint64_t bytes, bool weights)
 {
-	struct gw_lists *out = w->out;
+	struct gw_list_file *out = w->out;
 	uint64_t head = (HEADER_WORDS + out->nodes + 1) * sizeof(uint64_t);
 	w->offset =
 		gw_malloc((out->nodes + 2) * sizeof(*w->offset)); /* one more for nodes at the end without neighbours */
@@ -171,12 +171,12 @@ static gw_status lists_write_file(struct writing *w, uint64_t bytes, bool weight
 	return status;
 }
 
-gw_status gw_lists_make(const struct gw_balance *balance, struct gw_spill *spill, uint64_t bytes, bool weights,
-			struct gw_lists *out)
+gw_status gw_list_file_make(const struct gw_balance *balance, struct gw_spill *spill, uint64_t bytes, bool weights,
+			    struct gw_list_file *out)
 {
 	const struct gw_graph_meta *meta = balance->meta;
 	struct writing w = {.balance = balance, .spill = spill, .out = out};
-	*out = (struct gw_lists){.fd = -1};
+	*out = (struct gw_list_file){.fd = -1};
 	if (balance->quantities > GW_BALANCE_QUANTITIES_MAX)
 		return gw_fail(GW_LIMIT,
 			       "%u quantities to balance, and at most %u are supported; leave out "
@@ -186,7 +186,7 @@ gw_status gw_lists_make(const struct gw_balance *balance, struct gw_spill *spill
 						   balance->plan->threads, &w.range);
 	out->nodes = w.range.nodes;
 	if (status == GW_OK)
-		status = gw_spill_file(spill, gw_lists_bytes_max(out->nodes, w.range.edges), &out->fd);
+		status = gw_spill_file(spill, gw_list_file_bytes_max(out->nodes, w.range.edges), &out->fd);
 	if (status == GW_OK)
 		status = lists_write_file(&w, bytes, weights);
 	gw_symmetric_range_close(&w.range);
@@ -201,7 +201,7 @@ gw_status gw_lists_make(const struct gw_balance *balance, struct gw_spill *spill
 		}
 	}
 	if (status != GW_OK) {
-		gw_lists_close(out);
+		gw_list_file_close(out);
 		return status;
 	}
 	out->offset = (const uint64_t *)out->map + HEADER_WORDS;
@@ -209,7 +209,7 @@ gw_status gw_lists_make(const struct gw_balance *balance, struct gw_spill *spill
 	return GW_OK;
 }
 
-void gw_lists_close(struct gw_lists *lists)
+void gw_list_file_close(struct gw_list_file *lists)
 {
 	if (lists->map)
 		munmap(lists->map, lists->bytes);
@@ -218,5 +218,5 @@ void gw_lists_close(struct gw_lists *lists)
 	gw_free(lists->origin);
 	gw_free(lists->total);
 	gw_free(lists->most);
-	*lists = (struct gw_lists){.fd = -1};
+	*lists = (struct gw_list_file){.fd = -1};
 }

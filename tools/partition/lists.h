@@ -12,7 +12,7 @@
 #include "tools/builder/spill.h"
 #include "tools/partition/balance.h"
 
-struct gw_lists {
+struct gw_list_file {
 	int fd; /* without a name in any folder */
 	uint64_t bytes;
 	void *map;
@@ -28,15 +28,15 @@ struct gw_lists {
  * memory besides 16 bytes a node. weights: each node weighs its share of all quantities; without them nodes weigh the
  * same. GW_LIMIT: more than 2^32 - 2 nodes, or quantities; GW_NO_MEMORY; GW_IO, GW_NO_SPACE. Close the lists in any
  * case. */
-gw_status gw_lists_make(const struct gw_balance *balance, struct gw_spill *spill, uint64_t bytes, bool weights,
-			struct gw_lists *out);
-void gw_lists_close(struct gw_lists *lists); /* one with map NULL is allowed */
+gw_status gw_list_file_make(const struct gw_balance *balance, struct gw_spill *spill, uint64_t bytes, bool weights,
+			    struct gw_list_file *out);
+void gw_list_file_close(struct gw_list_file *lists); /* one with map NULL is allowed */
 
 /* The bytes that the file takes at most. */
-uint64_t gw_lists_bytes_max(uint64_t nodes, uint64_t edges);
+uint64_t gw_list_file_bytes_max(uint64_t nodes, uint64_t edges);
 
 /* The list of node v: *n ids. */
-static inline const uint32_t *gw_lists_of(const struct gw_lists *lists, uint64_t v, uint64_t *n)
+static inline const uint32_t *gw_list_file_of(const struct gw_list_file *lists, uint64_t v, uint64_t *n)
 {
 	*n = (lists->offset[v + 1] - lists->offset[v]) / sizeof(uint32_t);
 	return lists->ids + (lists->offset[v] - lists->offset[0]) / sizeof(uint32_t);

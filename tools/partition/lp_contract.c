@@ -2,8 +2,8 @@
  *
  *   every node its own cluster -> rounds: each node joins the cluster of most of its neighbours, if there is room
  *   -> clusters numbered, their nodes listed -> edges among clusters summed, up to a limit
- *   -> too many: clusters may have twice the nodes, and again, unless most edges stay -> METIS on the clusters ->
- * pieces of nodes
+ *   -> too many: clusters may have twice the nodes, and again, unless most edges stay
+ *   -> METIS on the clusters -> pieces of nodes
  *
  * All passes over the lists are in ascending order of nodes or of clusters, in one thread.
  */
@@ -23,7 +23,7 @@
 
 struct contract {
 	const struct gw_balance *balance;
-	const struct gw_lists *lists;
+	const struct gw_list_file *lists;
 	uint32_t pieces;
 	uint32_t *cluster; /* [nodes]: a node of it; then its number */
 	uint32_t *weight;  /* [nodes]: the nodes of each cluster */
@@ -38,10 +38,10 @@ struct contract {
 
 static void propagate(struct contract *c, uint64_t room)
 {
-	const struct gw_lists *lists = c->lists;
+	const struct gw_list_file *lists = c->lists;
 	for (uint64_t v = 0; v < lists->nodes; v++) {
 		uint64_t n;
-		const uint32_t *ids = gw_lists_of(lists, v, &n);
+		const uint32_t *ids = gw_list_file_of(lists, v, &n);
 		uint32_t own = c->cluster[v], count = 0;
 		for (uint64_t i = 0; i < n; i++) {
 			uint32_t other = c->cluster[ids[i]];
@@ -71,7 +71,7 @@ static gw_status sum_cluster(struct contract *c, const uint32_t *number, const u
 	uint32_t found = 0;
 	for (uint32_t m = 0; m < count; m++) {
 		uint64_t n;
-		const uint32_t *ids = gw_lists_of(c->lists, members[m], &n);
+		const uint32_t *ids = gw_list_file_of(c->lists, members[m], &n);
 		c->ends += n;
 		for (uint64_t i = 0; i < n; i++) {
 			uint32_t other = number[c->cluster[ids[i]]];
@@ -231,7 +231,7 @@ static gw_status find_clusters(struct contract *c, bool *found)
 	return status;
 }
 
-gw_status gw_lp_contract(const struct gw_balance *balance, const struct gw_lists *lists, uint32_t pieces,
+gw_status gw_lp_contract(const struct gw_balance *balance, const struct gw_list_file *lists, uint32_t pieces,
 			 int32_t *piece, bool *done)
 {
 	struct contract c = {.balance = balance, .lists = lists, .pieces = pieces};

@@ -60,9 +60,9 @@ static uint32_t emptiest(const struct stream *s)
 
 static void assign_node(struct stream *s, uint64_t v, uint32_t *ntype)
 {
-	const struct gw_lists *lists = s->shares.lists;
+	const struct gw_list_file *lists = s->shares.lists;
 	uint64_t n;
-	const uint32_t *ids = gw_lists_of(lists, v, &n);
+	const uint32_t *ids = gw_list_file_of(lists, v, &n);
 	for (uint64_t i = 0; i < n; i++) {
 		int32_t other = s->piece[ids[i]];
 		if (other >= 0 && s->links[other]++ == 0)
@@ -93,7 +93,7 @@ static void assign_node(struct stream *s, uint64_t v, uint32_t *ntype)
 
 static void stream_lists(struct stream *s)
 {
-	const struct gw_lists *lists = s->shares.lists;
+	const struct gw_list_file *lists = s->shares.lists;
 	for (uint32_t bits = 32; bits > 0; bits--) {
 		uint32_t ntype = 0;
 		for (uint64_t v = 0; v < lists->nodes; v++) {
@@ -109,7 +109,8 @@ static void stream_lists(struct stream *s)
 	}
 }
 
-gw_status gw_lp_stream(const struct gw_balance *balance, const struct gw_lists *lists, uint32_t pieces, int32_t *piece)
+gw_status gw_lp_stream(const struct gw_balance *balance, const struct gw_list_file *lists, uint32_t pieces,
+		       int32_t *piece)
 {
 	double nodes = (double)lists->nodes, edges = (double)lists->entries / 2;
 	struct stream s = {.width = 1, .piece = piece};

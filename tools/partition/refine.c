@@ -3,7 +3,7 @@
 
 #include "core/memory/alloc.h"
 
-gw_status gw_shares_make(const struct gw_balance *balance, const struct gw_lists *lists, uint32_t pieces,
+gw_status gw_shares_make(const struct gw_balance *balance, const struct gw_list_file *lists, uint32_t pieces,
 			 struct gw_shares *out)
 {
 	*out = (struct gw_shares){
@@ -14,7 +14,7 @@ gw_status gw_shares_make(const struct gw_balance *balance, const struct gw_lists
 		return GW_NO_MEMORY;
 	for (uint32_t c = 0; c < out->quantities; c++) {
 		uint64_t slack = (uint64_t)((1 + GW_BALANCE_SLACK) * (double)lists->total[c] / pieces);
-		uint64_t least = (lists->total[c] + pieces - 1) / pieces;
+		uint64_t least = (lists->total[c] + pieces - 1) / pieces + (out->quantities > 1);
 		if (lists->most[c] > least)
 			least = lists->most[c];
 		out->limit[c] = slack > least ? slack : least;
@@ -77,9 +77,9 @@ static uint32_t refine_choose(const struct refine *r, uint32_t own)
 	return best;
 }
 
-/* The piece for a node that should leave its own, at a loss of at most `loss` links. last: also to one where it does
- * not fit, if the limits are exceeded by less then. */
-static uint32_t choose_other(const struct refine *r, uint32_t own, uint64_t loss, bool last)
+/* The piece for a node that should leave its own, at a loss of at most `loss` links: one where it fits, or where the
+ * limits are exceeded by less. */
+static uint32_t choose_other(const struct refine *r, uint32_t own, uint64_t loss)
 {
 	uint32_t best = own;
 	double most = excess(r, own, 0) - excess(r, own, -1); /* what leaving gains */
@@ -88,7 +88,7 @@ static uint32_t choose_other(const struct refine *r, uint32_t own, uint64_t loss
 			continue;
 		bool fits = gw_shares_fit(&r->shares, piece, r->quantity);
 		double costs = fits ? 0 : excess(r, piece, 1) - excess(r, piece, 0);
-		if (!fits && (!last || costs >= most))
+		if (!fits && costs >= most)
 			continue;
 		bool same = best != own && costs == most;
 		if (best == own || costs < most || (same && r->links[piece] > r->links[best]) ||
@@ -103,11 +103,11 @@ static uint32_t choose_other(const struct refine *r, uint32_t own, uint64_t loss
 
 static void refine_sweep(struct refine *r, uint32_t pass, uint32_t passes, int32_t *piece)
 {
-	const struct gw_lists *lists = r->shares.lists;
+	const struct gw_list_file *lists = r->shares.lists;
 	uint32_t ntype = 0;
 	for (uint64_t v = 0; v < lists->nodes; v++) {
 		uint64_t n;
-		const uint32_t *ids = gw_lists_of(lists, v, &n);
+		const uint32_t *ids = gw_list_file_of(lists, v, &n);
 		uint32_t own = (uint32_t)piece[v], to;
 		for (uint64_t i = 0; i < n; i++) {
 			uint32_t other = (uint32_t)piece[ids[i]];
@@ -116,7 +116,7 @@ static void refine_sweep(struct refine *r, uint32_t pass, uint32_t passes, int32
 		}
 		gw_balance_of_node(r->shares.balance, lists->origin[v], &ntype, r->quantity);
 		if (excess(r, own, 0) > 0)
-			to = choose_other(r, own, n * pass / (passes - 1), pass + 1 == passes);
+			to = choose_other(r, own, n * pass / (passes - 1));
 		else
 			to = refine_choose(r, own);
 		if (to != own) {
@@ -164,7 +164,7 @@ static double weight_in(const struct refine *r, uint32_t piece, bool own)
  * no share is over its limit. Few do, as every such move evens out the pieces. */
 static void even_out(struct refine *r, int32_t *piece)
 {
-	const struct gw_lists *lists = r->shares.lists;
+	const struct gw_list_file *lists = r->shares.lists;
 	uint32_t ntype = 0, over = count_all_over(&r->shares);
 	for (uint64_t v = 0; v < lists->nodes && over > 0; v++) {
 		uint32_t own = (uint32_t)piece[v], best = own;
@@ -187,8 +187,8 @@ static void even_out(struct refine *r, int32_t *piece)
 	}
 }
 
-gw_status gw_refine(const struct gw_balance *balance, const struct gw_lists *lists, uint32_t pieces, uint32_t passes,
-		    int32_t *piece)
+gw_status gw_refine(const struct gw_balance *balance, const struct gw_list_file *lists, uint32_t pieces,
+		    uint32_t passes, int32_t *piece)
 {
 	struct refine r = {0};
 	uint32_t ntype = 0;

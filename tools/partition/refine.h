@@ -1,7 +1,7 @@
 /* The shares of the pieces, and moves of nodes that cut fewer edges or even out the shares.
  *
  * A share is the sum of a quantity (balance.h) over the nodes of a piece. Its limit is 1.03 times the mean, or the
- * greatest value of a node if that is more.
+ * greatest value of a node if that is more. Of several small quantities it is one more than the mean rounded up.
  */
 #ifndef GW_TOOLS_PARTITION_REFINE_H
 #define GW_TOOLS_PARTITION_REFINE_H
@@ -12,14 +12,14 @@
 
 struct gw_shares {
 	const struct gw_balance *balance;
-	const struct gw_lists *lists;
+	const struct gw_list_file *lists;
 	uint32_t pieces, quantities;
 	uint64_t *of;    /* [pieces][quantities] */
 	uint64_t *limit; /* [quantities] */
 };
 
 /* All shares are 0. GW_NO_MEMORY. Free them in any case. */
-gw_status gw_shares_make(const struct gw_balance *balance, const struct gw_lists *lists, uint32_t pieces,
+gw_status gw_shares_make(const struct gw_balance *balance, const struct gw_list_file *lists, uint32_t pieces,
 			 struct gw_shares *out);
 void gw_shares_free(struct gw_shares *shares);
 
@@ -52,7 +52,7 @@ double gw_shares_fill(const struct gw_shares *shares, uint32_t piece);
  * out all shares. Size-constrained label propagation: Meyerhenke, Sanders, Schulz, "Partitioning (hierarchically
  * clustered) complex networks via size-constrained graph clustering", 2016. The result depends on the arguments alone.
  * GW_NO_MEMORY. */
-gw_status gw_refine(const struct gw_balance *balance, const struct gw_lists *lists, uint32_t pieces, uint32_t passes,
-		    int32_t *piece);
+gw_status gw_refine(const struct gw_balance *balance, const struct gw_list_file *lists, uint32_t pieces,
+		    uint32_t passes, int32_t *piece);
 
 #endif
