@@ -1,5 +1,5 @@
-"""Features whose rows stay on disk: the bytes of a graph in memory, from a standalone process and from servers; errors;
-a graph of four times the memory."""
+"""Features whose rows stay on disk in a standalone process: the bytes of a graph in memory; errors; a graph of four
+times the memory."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_errors(parts):
                                ([3], TypeError, "names features"), ("lists", graphwire.GraphwireError, "lists")]:
         with pytest.raises(error, match=text):
             graphwire.open(parts, on_disk=names)
-    wrong = [("1", ValueError), ("many", ValueError), ("2i", ValueError), (1.5, TypeError), (-1, ValueError)]
-    for cache, error in wrong:
+    for cache, error in [("1", ValueError), ("many", ValueError), ("2i", ValueError), (1.5, TypeError),
+                         (-1, ValueError)]:
         with pytest.raises(error, match=r"disk_cache|cache of"):
             graphwire.open(parts, on_disk="feat", disk_cache=cache)
     with pytest.raises(ValueError, match="without on_disk"):

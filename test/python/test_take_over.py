@@ -314,6 +314,7 @@ def test_what_a_successor_must_have_in_common(parts, whole, servers_of, tmp_path
         refused(servers, 1, "--take-over: the running server listens at .*give the same", "--listen", "127.0.0.1:1")
         refused(servers, 1, "listens at .*give the same", "--listen", "127.0.0.2:0")
         refused(servers, 1, "\"node/.*feat\" is not mutable at the running server", "--mutable", "feat")
+        refused(servers, 1, "\"node/.*feat\" is not on disk at the running server", "--on-disk", "feat")
         refused(servers, 1, f"--metrics: .*{taken.getsockname()[1]}", "--metrics", str(taken.getsockname()[1]))
         refused(servers, 1, "no server of part 0 of .* that can hand over", "--part-config", str(whole))
         assert (tensor[:].numpy() == 1).all()
