@@ -41,7 +41,7 @@ static void set_price(struct stream *s, uint32_t piece)
 {
 	s->price[piece] = s->price_unit * sqrt(gw_shares_fill(&s->shares, piece));
 	for (uint32_t at = (s->width + piece) / 2; at > 0; at /= 2)
-		s->tree[at] = cheaper(s, s->tree[2 * at], s->tree[2 * at + 1]);
+		s->tree[at] = cheaper(s, s->tree[2ull * at], s->tree[2ull * at + 1]);
 }
 
 /* The emptiest piece where the node fits, or else the emptiest one. */
@@ -128,7 +128,7 @@ gw_status gw_lp_stream(const struct gw_balance *balance, const struct gw_list_fi
 		for (uint32_t leaf = 0; leaf < s.width; leaf++)
 			s.tree[s.width + leaf] = leaf < pieces ? leaf : pieces;
 		for (uint32_t at = s.width - 1; at > 0; at--)
-			s.tree[at] = cheaper(&s, s.tree[2 * at], s.tree[2 * at + 1]);
+			s.tree[at] = cheaper(&s, s.tree[2ull * at], s.tree[2ull * at + 1]);
 		memset(piece, 0xff, lists->nodes * sizeof(*piece));
 		stream_lists(&s);
 	}
