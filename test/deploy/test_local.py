@@ -168,20 +168,14 @@ class Local(OnThisMachine):
             self.assertEqual((result.returncode, result.stderr), (0, ""))
             self.assertEqual(result.stdout.count("FirstLook"), count, result.stdout)
 
-    def test_stat_and_doctor_find_the_servers_too(self) -> None:
-        result = self.launch(
-            *("--num_trainers", "1", "--mutable", "feat"),
-            f"{PROGRAM} stat --json && {PROGRAM} doctor --measure 10 --json >&2",
-        )
+    def test_stat_and_doctor_find_the_servers_and_what_they_hold(self) -> None:
+        words = ("--num_trainers", "1", "--mutable", "feat", "--lists", "all")
+        result = self.launch(*words, f"{PROGRAM} stat --json && {PROGRAM} doctor --measure 10 --json >&2")
         self.assertEqual(result.returncode, 0, result.stderr)
         parts = re.findall(r'"part":(\d)', result.stdout)
         self.assertEqual(sorted(parts), ["0", "0", "1", "1"])
-        self.assertEqual(len(re.findall(r'"tensors":\[{[^]]*feat', result.stdout)), 4, result.stdout)
-
-    def test_servers_hold_the_lists_of_all_parts(self) -> None:
-        result = self.launch("--num_trainers", "1", "--lists", "all", f"{PROGRAM} stat --json")
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(len(re.findall(r'"lists_bytes":[1-9]', result.stdout)), 4, result.stdout)
+        for held in (r'"tensors":\[{[^]]*feat', r'"lists_bytes":[1-9]'):
+            self.assertEqual(len(re.findall(held, result.stdout)), 4, result.stdout)
 
     def test_a_trainer_that_fails_is_named(self) -> None:
         self.fails(
