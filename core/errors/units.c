@@ -36,18 +36,35 @@ static uint64_t unit_factor(const char *unit)
 	return 0;
 }
 
+/* Moves *at behind the digits, and returns their number. *overflow is set if the value does not fit. */
+static uint32_t read_digits(const char **at, uint64_t *value, bool *overflow)
+{
+	uint32_t count = 0;
+	*value = 0;
+	for (; **at >= '0' && **at <= '9'; count++, (*at)++)
+		*overflow |= __builtin_mul_overflow(*value, 10, value) ||
+			     __builtin_add_overflow(*value, (uint64_t)(**at - '0'), value);
+	return count;
+}
+
 gw_status gw_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 {
 	const char *at = text;
-	uint64_t value = 0;
-	bool overflow = false;
-	for (; *at >= '0' && *at <= '9'; at++)
-		overflow |= __builtin_mul_overflow(value, 10, &value) ||
-			    __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value);
-	uint64_t factor = at == text ? 0 : unit_factor(at);
-	if (factor == 0)
-		return gw_fail(GW_INVALID, "\"%.64s\" is not a whole number: write 64, 10k, 3M or 2Gi", text);
-	overflow |= __builtin_mul_overflow(value, factor, &value);
+	uint64_t value, digits = 0, tens = 1;
+	bool overflow = false, is_number = read_digits(&at, &value, &overflow) > 0;
+	if (is_number && *at == '.') {
+		bool too_fine = false;
+		at++;
+		for (uint32_t count = read_digits(&at, &digits, &too_fine); count > 0; count--)
+			too_fine |= __builtin_mul_overflow(tens, 10, &tens);
+		is_number = tens > 1 && !too_fine;
+	}
+	uint64_t factor = is_number ? unit_factor(at) : 0;
+	unsigned __int128 share = (unsigned __int128)digits * factor; /* of a unit, times `tens` */
+	if (factor == 0 || (tens > 1 && factor == 1) || share % tens != 0)
+		return gw_fail(GW_INVALID, "\"%.64s\" is not a whole number: write 64, 10k, 1.5M or 2Gi", text);
+	overflow |= __builtin_mul_overflow(value, factor, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(share / tens), &value);
 	if (overflow || value < min || value > max)
 		return gw_fail(GW_RANGE, "%.64s is out of range: from %llu to %llu", text, (unsigned long long)min,
 			       (unsigned long long)max);

@@ -43,21 +43,31 @@ static void whole_numbers(void **state)
 		{"18446744073709551615", UINT64_MAX},
 		{"007", 7},
 		{"1Ti", 1ull << 40},
+		{"1.1T", 1100000000000},
+		{"0.5Ki", 512},
+		{"1.0009765625Ki", 1025},
 	};
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		uint64_t value = 99;
 		assert_int_equal(gw_parse_u64(good[i].text, 0, UINT64_MAX, &value), GW_OK);
 		assert_true(value == good[i].value);
 	}
-	static const char *const bad[] = {"",    "-1",   "+1",   " 1",  "1 ",    "k",
-					  "1.5", "0x10", "10kk", "1ki", "12abc", "1e3"};
+	static const char *const bad[] = {"",     "-1",     "+1",      " 1",    "1 ",
+					  "k",    "1.5",    "1.0",     "1.",    ".5k",
+					  "1.k",  "1.5.5k", "1.0001k", "0.3Ki", "1.00000000000000000000k",
+					  "0x10", "10kk",   "1ki",     "12abc", "1e3"};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		uint64_t value = 99;
 		assert_int_equal(gw_parse_u64(bad[i], 0, UINT64_MAX, &value), GW_INVALID);
 		assert_int_equal(value, 99);
 		assert_non_null(strstr(gw_last_error(), bad[i]));
 	}
-	static const char *const out[] = {"18446744073709551616", "99999999999999999999999", "20000000T", "3", "101"};
+	static const char *const out[] = {"18446744073709551616",
+					  "99999999999999999999999",
+					  "20000000T",
+					  "18446744073709551.616k",
+					  "0.003k",
+					  "101"};
 	for (size_t i = 0; i < sizeof(out) / sizeof(out[0]); i++) {
 		uint64_t value = 99;
 		assert_int_equal(gw_parse_u64(out[i], 4, 100, &value), GW_RANGE);

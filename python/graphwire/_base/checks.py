@@ -11,6 +11,7 @@ import math
 import operator
 import re
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -76,16 +77,18 @@ def integer(name: str, value: Any, low: int = 0, high: int = U32) -> int:
     return found
 
 
-def size(name: str, value: Any) -> int:
-    """Returns a number of bytes: an integer, or a text such as "4Gi". Raises TypeError and InvalidError."""
+def size(name: str, value: Any, low: int = 0) -> int:
+    """Returns a number of bytes of at least `low`: an integer, or a text as the program takes it, with a unit of 1000
+    or 1024: "512M", "1.5G", "2Gi". Raises TypeError and InvalidError."""
     if not isinstance(value, str):
-        return integer(name, value, 0, U64)
-    found = re.fullmatch(r"([0-9]+)(?:([kKMGT])(i?))?", value)
-    if not found:
-        raise invalid(f'{name} is a number of bytes, or a text such as "4Gi", not {value!r}')
-    digits, unit, binary = found.groups()
-    times = (1024 if binary else 1000) ** " KMGT".index((unit or " ").upper())
-    return integer(name, int(digits) * times, 0, U64)
+        return integer(name, value, low, U64 // 2)
+    found = re.fullmatch(r"([0-9]+)(?:[.]([0-9]+)(?=[^0-9]))?(|[kKMGT]|[KMGT]i)", value)
+    if found:
+        unit = (1024 if found[3].endswith("i") else 1000) ** " KMGT".index((found[3] or " ")[0].upper())
+        exact = Fraction(f"{found[1]}.{found[2] or 0}") * unit
+        if exact.denominator == 1:
+            return integer(name, exact.numerator, low, U64 // 2)
+    raise invalid(f'{name} is a number of bytes, or a text such as "4Gi", not {shown(value)}')
 
 
 def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, above: bool = False,
@@ -106,20 +109,6 @@ def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf
     if found > high or (below and found == high):
         raise invalid(f"{name} is {'below' if below else 'at most'} {high:g}, not {shown(value)}")
     return found
-
-
-_UNITS = {letter: power for power, letter in enumerate(("", "K", "M", "G", "T", "P"))}
-
-
-def byte_count(name: str, value: Any, low: int) -> int:
-    """Returns a number of bytes of at least `low`: an integer, or a text with a unit of 1000 or 1024, such as "512M" or
-    "2Gi". Raises TypeError and InvalidError."""
-    if not isinstance(value, str):
-        return integer(name, value, low, U64 // 2)
-    found = re.fullmatch(r"([0-9]+)([kKMGTP]?)(i?)", value)
-    if not found or (found[3] and not found[2]):
-        raise invalid(f'{name} is a number of bytes, or a text such as "2Gi", not {shown(value)}')
-    return integer(name, int(found[1]) * (1024 if found[3] else 1000) ** _UNITS[found[2].upper()], low, U64 // 2)
 
 
 def milliseconds(name: str, seconds: Any, *, above: bool = False) -> int:

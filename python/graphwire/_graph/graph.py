@@ -130,7 +130,7 @@ def open(
         "idle_ms": checks.milliseconds("idle", idle, above=True), "insecure": checks.flag("insecure", insecure),
         "no_verify": not checks.flag("verify", verify), "job": named or f"python-{uuid.uuid4().hex}",
         "on_disk": _names("on_disk", on_disk),
-        "disk_cache": 0 if disk_cache is None else checks.byte_count("disk_cache", disk_cache, 1)},
+        "disk_cache": 0 if disk_cache is None else checks.size("disk_cache", disk_cache, 1)},
         checks.flag("numpy", numpy), None if named else os.getpid())
 
 
