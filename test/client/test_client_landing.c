@@ -51,11 +51,11 @@ static void *acquire(void *context, uint64_t bytes)
 		memset(base, 0x5a, mapped(bytes));
 		assert_int_equal(mprotect(base + mapped(bytes), PAGE, PROT_NONE), 0);
 		memory = base + (mapped(bytes) - bytes) / 16 * 16;
-		uint32_t at = 0;
-		while (at < PIECES_MAX && pieces[at].memory)
-			at++;
-		assert_true(at < PIECES_MAX);
-		pieces[at] = (struct piece){memory, bytes};
+		struct piece *free_one = pieces;
+		while (free_one < pieces + PIECES_MAX && free_one->memory)
+			free_one++;
+		assert_true(free_one < pieces + PIECES_MAX);
+		*free_one = (struct piece){memory, bytes};
 		acquired++;
 		open_now++;
 	}

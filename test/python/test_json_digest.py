@@ -14,7 +14,8 @@ import pytest
 import xxhash
 from conftest import PROGRAM, TOP, run
 
-LINES = re.search(r"^```py\n(.*?)^```$", (TOP / "docs/FORMAT.md").read_text(), re.MULTILINE | re.DOTALL).group(1)
+BLOCKS = re.findall(r"^```py\n(.*?)^```$", (TOP / "docs/FORMAT.md").read_text(), re.MULTILINE | re.DOTALL)
+LINES = next(block for block in BLOCKS if "xxhash" in block)
 
 
 def digest_is_right(path):

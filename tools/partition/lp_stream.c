@@ -32,9 +32,8 @@ struct stream {
 /* Leaves without a piece have the number of pieces, and the highest price. */
 static uint32_t cheaper(const struct stream *s, uint32_t a, uint32_t b)
 {
-	if (a >= s->shares.pieces || b >= s->shares.pieces)
-		return a < b ? a : b;
-	return s->price[b] < s->price[a] || (s->price[b] == s->price[a] && b < a) ? b : a;
+	const uint32_t first = a < b ? a : b, second = a < b ? b : a;
+	return second < s->shares.pieces && s->price[second] < s->price[first] ? second : first;
 }
 
 static void set_price(struct stream *s, uint32_t piece)
