@@ -284,7 +284,10 @@ int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 
 int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
-	id->qp = fabric_qp_create(id->verbs, pd, init);
+	struct ibv_qp *qp = fabric_qp_create(id->verbs, pd, init);
+	pthread_mutex_lock(&fabric_lock);
+	id->qp = qp;
+	pthread_mutex_unlock(&fabric_lock);
 	return 0;
 }
 

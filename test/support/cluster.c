@@ -144,7 +144,7 @@ void cluster_kill(struct cluster *cluster, uint32_t part)
 
 void cluster_revive(struct cluster *cluster, uint32_t part)
 {
-	start(cluster, part, NULL, false);
+	start(cluster, part, cluster->driver, false);
 }
 
 void cluster_end(struct cluster *cluster)

@@ -13,6 +13,7 @@ struct cluster {
 	uint32_t parts;
 	bool insecure;
 	const char *transport;      /* of what is started from now on; NULL: TCP alone */
+	const char *driver;         /* of TCP, of what is started again; NULL: the best */
 	enum gw_server_lists lists; /* likewise */
 	struct gw_server *servers[CLUSTER_PARTS_MAX];
 	struct gw_address addresses[CLUSTER_PARTS_MAX]; /* kept over a restart */
