@@ -302,11 +302,13 @@ static void older_clients_are_refused(void **state)
 	struct raw raw;
 	begin(&setup, 650, 1, "tcp");
 	raw_open(&raw, &setup);
-	for (uint8_t form = 0; form < 6; form++) {
-		gw_status status = raw_ask(&raw, GW_OP_CATALOG, &form, 1);
-		assert_int_equal(status, form < 2 ? GW_REFUSED : form < 4 ? GW_OK : GW_INVALID);
-		if (form < 2)
+	for (uint8_t form = 0; form < GW_CATALOG_FORMS + 2; form++) {
+		const uint8_t knows = form | GW_CATALOG_KNOWS_DISK;
+		assert_int_equal(raw_ask(&raw, GW_OP_CATALOG, &form, 1),
+				 form < GW_CATALOG_FORMS ? GW_REFUSED : GW_INVALID);
+		if (form < GW_CATALOG_FORMS)
 			assert_non_null(strstr(gw_last_error(), "upgrade the client"));
+		assert_int_equal(raw_ask(&raw, GW_OP_CATALOG, &knows, 1), form < GW_CATALOG_FORMS ? GW_OK : GW_INVALID);
 	}
 	gw_poll_group_destroy(raw.group);
 	end(&setup);
