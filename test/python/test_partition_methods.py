@@ -179,6 +179,20 @@ def test_nothing_is_left_by_a_signal(tmp_path):
         assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.npy", "pid", "python", "whole"]
 
 
+def test_what_a_python_starts_is_not_waited_for(tmp_path):
+    src, dst, _ = communities(10)
+    imported(tmp_path, src, dst)
+    python, told = tmp_path / "python", tmp_path / "pid"
+    python.write_text(f"#!/bin/sh\nsleep 600 &\necho $! >{told}\nexit 1\n")
+    python.chmod(0o700)
+    done = subprocess.run([PROGRAM, "partition", tmp_path / "whole", "--num-parts", "2", "--method", "kaminpar", "--python",
+                           python, "--out", tmp_path / "parts"], stderr=subprocess.PIPE, text=True)
+    started = int(told.read_text())
+    alive = lives(started)
+    os.kill(started, signal.SIGKILL)
+    assert alive and done.returncode == 1 and "KaMinPar ended its process with status 1" in done.stderr
+
+
 @pytest.mark.parametrize("parts", [2, 5, 70])
 def test_types_of_fewer_nodes_than_parts_leave_the_others_balanced(parts, tmp_path):
     """METIS meets no limit of such a type, and without room for it put all nodes into one part."""
