@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "core/errors/options.h"
+#include "core/files/staging.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 #include "tools/partition/report.h"
@@ -261,7 +262,8 @@ static uint64_t peak_bytes(int who)
 	return (uint64_t)usage.ru_maxrss * 1024;
 }
 
-/* Refuses an existing output before hours of work, not after. Refuses the input as output, even with --replace. */
+/* Refuses an existing output, or one without a parent folder, before hours of work, not after. Refuses the input as
+ * output, even with --replace. */
 static gw_status check_output(const struct partition_arguments *a, const struct gw_graph_meta *meta)
 {
 	struct stat in, out;
@@ -270,7 +272,8 @@ static gw_status check_output(const struct partition_arguments *a, const struct 
 	if (a->replace && stat(a->out, &out) == 0 && stat(meta->folder[0] ? meta->folder : ".", &in) == 0 &&
 	    in.st_dev == out.st_dev && in.st_ino == out.st_ino)
 		return gw_fail(GW_INVALID, "%s: is the input graph; choose another --out", a->out);
-	return a->replace ? gw_meta_check_replaceable(a->out, NULL) : GW_OK;
+	gw_status status = gw_staging_check_parent(a->out);
+	return status == GW_OK && a->replace ? gw_meta_check_replaceable(a->out, NULL) : status;
 }
 
 /* Before reading the arrays: refuses METIS in a build without METIS, and by its JSON a graph that is too large for
