@@ -180,9 +180,10 @@ gw_status gw_metis_run(struct gw_metis_job *job)
 
 gw_status gw_metis_check_built(void)
 {
-	return gw_fail(GW_UNSUPPORTED,
-		       "this graphwire was built without METIS: use --method random, or install METIS (Debian: "
-		       "libmetis-dev) and build again");
+	return gw_fail(
+		GW_UNSUPPORTED,
+		"this graphwire was built without METIS: use --method lp or --method random, or install METIS (Debian: "
+		"libmetis-dev) and build again");
 }
 
 gw_status gw_metis_run(struct gw_metis_job *job)
