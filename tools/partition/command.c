@@ -232,8 +232,8 @@ static const struct gw_option table[] = {
 	{"threads", "N", "default: all processors; the result does not depend on it, but with kaminpar", 2,
 	 GW_OPTION_NUMBER(A, plan.threads, 1, 256)},
 	{"memory", "SIZE",
-	 "memory that the method may use, such as 20Gi (default: the free memory); lists of a part beyond half of it are in "
-	 "temporary files in the folder of FOLDER",
+	 "memory that the method may use, such as 20Gi (default: the free memory); with too little for its clusters lp may "
+	 "cut more edges; lists of a part beyond half of it are in temporary files in the folder of FOLDER",
 	 2, GW_OPTION_NUMBER(A, plan.memory_max, 1, UINT64_MAX)},
 	{"json", NULL, "the report as one JSON object", 2, GW_OPTION_FLAG(A, json)},
 	{0},
