@@ -194,8 +194,8 @@ def test_what_a_python_starts_is_not_waited_for(tmp_path):
     python, told = tmp_path / "python", tmp_path / "pid"
     python.write_text(f"#!/bin/sh\nsleep 600 &\necho $! >{told}\nexit 1\n")
     python.chmod(0o700)
-    done = subprocess.run([PROGRAM, "partition", tmp_path / "whole", "--num-parts", "2", "--method", "kaminpar", "--python",
-                           python, "--out", tmp_path / "parts"], stderr=subprocess.PIPE, text=True)
+    done = subprocess.run([PROGRAM, "partition", tmp_path / "whole", "--num-parts", "2", "--method", "kaminpar",
+                           "--python", python, "--out", tmp_path / "parts"], stderr=subprocess.PIPE, text=True)
     started = int(told.read_text())
     alive = lives(started)
     os.kill(started, signal.SIGKILL)

@@ -68,7 +68,7 @@ static bool is_same_file(const char *a, const char *b)
 	return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-static gw_status check_ends(const struct id_numbers_arguments *a, const char *const *ends)
+static gw_status check_id_outputs(const struct id_numbers_arguments *a, const char *const *ends)
 {
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; status == GW_OK && ends[i]; i++) {
@@ -126,7 +126,7 @@ static gw_status number_file(struct gw_import *im, const struct id_numbers_argum
 	const struct gw_numbering_memory memory = gw_import_memory(im);
 	bool texts = gw_import_names_strings(a->from);
 	struct id_outputs out = {.stem = a->out, .ends = texts ? text_ends : integer_ends};
-	gw_status status = check_ends(a, out.ends);
+	gw_status status = check_id_outputs(a, out.ends);
 	if (status == GW_OK)
 		status = texts ? read_id_texts(im, a->from, &column) : read_integers(im, a->from, &column);
 	if (status == GW_OK)

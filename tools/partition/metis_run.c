@@ -118,7 +118,7 @@ static void drop_empty(struct gw_metis_job *job, struct total *total)
 }
 
 /* Whether a constraint needs more room than METIS gives it. */
-static bool make_room(const struct gw_metis_job *job, const struct total *total, real_t *room)
+static bool widen_limits(const struct gw_metis_job *job, const struct total *total, real_t *room)
 {
 	uint64_t pieces = (uint64_t)job->pieces;
 	bool more = false;
@@ -164,7 +164,7 @@ gw_status gw_metis_run(struct gw_metis_job *job)
 	real_t room[CONSTRAINTS_MAX];
 	if (job->vwgt) {
 		drop_empty(job, total);
-		if (job->constraints > 1 && make_room(job, total, room))
+		if (job->constraints > 1 && widen_limits(job, total, room))
 			work.room = room;
 	}
 	gw_status status = gw_child_run("METIS", metis_work, &work, &child);
