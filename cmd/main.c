@@ -29,7 +29,7 @@ static const struct command {
 } commands[] = {
 	{"import", gw_tool_import, "convert edge lists, NumPy, triples, chunked graphs or packages to a graph"},
 	{"generate", gw_tool_generate, "generate a synthetic graph"},
-	{"partition", gw_tool_partition, "cut a graph into parts, by METIS or at random"},
+	{"partition", gw_tool_partition, "cut a graph by METIS, label propagation or KaMinPar, or at random"},
 	{"replicate", gw_tool_replicate, "copy the rows that a part's trainers want most into the part"},
 	{"verify", gw_tool_verify, "check every digest, offset, id and list of a graph"},
 	{"inspect", gw_tool_inspect, "show the types, arrays, parts, degrees and cut of a graph"},

@@ -123,6 +123,27 @@ static gw_status check_final(const char *final, bool replace)
 	return GW_OK;
 }
 
+gw_status gw_staging_check_parent(const char *folder)
+{
+	size_t length = strlen(folder);
+	while (length > 0 && folder[length - 1] == '/')
+		length--;
+	while (length > 0 && folder[length - 1] != '/')
+		length--;
+	char *parent = length ? gw_format("%.*s", (int)length, folder) : gw_format(".");
+	if (!parent)
+		return GW_NO_MEMORY;
+	struct stat info;
+	gw_status status = GW_OK;
+	if (stat(parent, &info) != 0)
+		status = errno == ENOENT
+				 ? gw_fail(GW_NOT_FOUND,
+					   "%s: its parent folder does not exist: make it first (mkdir -p)", folder)
+				 : gw_fail_errno(GW_IO, errno, "%s", folder);
+	gw_free(parent);
+	return status;
+}
+
 /* *swept: between mkdir and the lock, another process removed the folder as a leftover. */
 static gw_status staging_lock(struct gw_staging *staging, bool *swept)
 {
@@ -160,11 +181,11 @@ static gw_status make_held(struct gw_staging *staging, bool *swept)
 		status = staging_lock(staging, swept);
 		if (status != GW_OK)
 			rmdir(staging->temporary);
-	} else if (errno == ENOENT) {
-		status = gw_fail(GW_NOT_FOUND, "%s: its parent folder does not exist: make it first (mkdir -p)",
-				 staging->final);
 	} else {
-		status = gw_fail_errno(GW_IO, errno, "make folder %s", staging->temporary);
+		int error = errno;
+		status = gw_staging_check_parent(staging->final);
+		if (status == GW_OK)
+			status = gw_fail_errno(GW_IO, error, "make folder %s", staging->temporary);
 	}
 	if (status != GW_OK) {
 		staging_close_held(slot, 0);

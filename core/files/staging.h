@@ -18,6 +18,10 @@ struct gw_staging;
  * new one is in place. gw_staging_cleanup() also removes the temporary folder. */
 gw_status gw_staging_begin(const char *folder, bool replace, struct gw_staging **out);
 
+/* Refuses a folder whose parent does not exist, with GW_NOT_FOUND, or cannot be reached: before hours of work, not when
+ * the folder is made. */
+gw_status gw_staging_check_parent(const char *folder);
+
 /* Limits a replacement to the files of the old folder that `owned` lists: those that Graphwire wrote. All other files
  * appear in the new folder too, under the same names, when it is in place (core/files/owned.h). The commit returns
  * GW_EXISTS for names that both folders have. The staging frees `owned`. */

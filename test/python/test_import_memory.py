@@ -1,6 +1,8 @@
 """graphwire import --memory: the graph has the same bytes with any limit, and the limit holds."""
 
 import gzip
+import resource
+import signal
 import subprocess
 
 import numpy as np
@@ -119,3 +121,40 @@ def test_runs_and_files_are_printed(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["g", "h"], done
     run("generate", "rmat", "--scale", 16, "--edge-factor", 8, "--out", tmp_path / "whole", "--quiet")
     assert tree(tmp_path / "g") == tree(tmp_path / "whole")
+
+
+def texts_in(folder, texts):
+    np.save(folder / "t.offsets.npy", np.cumsum([0] + [len(text) for text in texts]).astype(np.int64))
+    np.save(folder / "t.bytes.npy", np.frombuffer(b"".join(texts), np.uint8))
+    return folder / "t.offsets.npy"
+
+
+def test_ids_are_not_written_over_their_input(tmp_path):
+    np.save(tmp_path / "ids.npy", np.arange(100) // 2)
+    sources = {"ids": tmp_path / "ids.npy", "t": texts_in(tmp_path, [b"a", b"b", b"a"])}
+    before = tree(tmp_path)
+    for stem, source in sources.items():
+        done = subprocess.run([PROGRAM, "import", "ids", "--from", source, "--out", tmp_path / "." / stem],
+                              capture_output=True, text=True)
+        assert done.returncode == 1 and "is the input; choose another --out" in done.stderr
+        assert tree(tmp_path) == before
+    for stem in ("", f"{tmp_path}/"):
+        done = subprocess.run([PROGRAM, "import", "ids", "--from", sources["ids"], "--out", stem], cwd=tmp_path,
+                              capture_output=True, text=True)
+        assert done.returncode == 2 and "names no file" in done.stderr
+        assert tree(tmp_path) == before
+
+
+def test_a_full_disk_leaves_no_numbers(tmp_path):
+    """The numbers fit, the texts do not."""
+    source = texts_in(tmp_path, [bytes([65 + i]) * 50000 for i in range(6)])
+    before = tree(tmp_path)
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
+
+    done = subprocess.run([PROGRAM, "import", "ids", "--from", source, "--out", tmp_path / "out"], preexec_fn=limit,
+                          capture_output=True, text=True)
+    assert done.returncode == 1 and "File too large" in done.stderr
+    assert tree(tmp_path) == before

@@ -149,6 +149,15 @@ def test_what_is_wrong_is_one_line(tmp_path):
     assert not (tmp_path / "parts").exists()
 
 
+@pytest.mark.parametrize("method", ["metis", "lp", "kaminpar"])
+def test_a_folder_without_a_parent_is_refused_before_the_work(method, tmp_path):
+    src, dst, _ = communities(11)
+    imported(tmp_path, src, dst)
+    done = subprocess.run([PROGRAM, "partition", tmp_path / "whole", "--num-parts", "2", "--method", method, "--python",
+                           "/bin/false", "--out", tmp_path / "no" / "parts"], capture_output=True, text=True)
+    assert done.returncode == 1 and "its parent folder does not exist: make it first" in done.stderr
+
+
 def lives(process):
     try:
         return " Z " not in open(f"/proc/{process}/stat").read()
@@ -177,3 +186,44 @@ def test_nothing_is_left_by_a_signal(tmp_path):
         while lives(child):  # it ends, or the test hangs
             time.sleep(0.01)
         assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.npy", "pid", "python", "whole"]
+
+
+def test_what_a_python_starts_is_not_waited_for(tmp_path):
+    src, dst, _ = communities(10)
+    imported(tmp_path, src, dst)
+    python, told = tmp_path / "python", tmp_path / "pid"
+    python.write_text(f"#!/bin/sh\nsleep 600 &\necho $! >{told}\nexit 1\n")
+    python.chmod(0o700)
+    done = subprocess.run([PROGRAM, "partition", tmp_path / "whole", "--num-parts", "2", "--method", "kaminpar",
+                           "--python", python, "--out", tmp_path / "parts"], stderr=subprocess.PIPE, text=True)
+    started = int(told.read_text())
+    alive = lives(started)
+    os.kill(started, signal.SIGKILL)
+    assert alive and done.returncode == 1 and "KaMinPar ended its process with status 1" in done.stderr
+
+
+@pytest.mark.parametrize("parts", [2, 5, 70])
+def test_types_of_fewer_nodes_than_parts_leave_the_others_balanced(parts, tmp_path):
+    """METIS meets no limit of such a type, and without room for it put all nodes into one part."""
+    random = np.random.default_rng(8)
+    counts = {"user": 1500, "film": 400, "root": 1}
+    edges = {("user", "rates", "film"): (random.integers(0, 1500, 9000), random.integers(0, 400, 9000)),
+             ("film", "in", "root"): (np.arange(400), np.zeros(400, int))}
+    words = [f"--num-nodes={ntype}={count}" for ntype, count in counts.items()]
+    for etype, ends in edges.items():
+        np.save(tmp_path / f"{etype[1]}.npy", np.stack(ends, 1))
+        words.append(f"--edges={':'.join(etype)}={tmp_path / etype[1]}.npy")
+    subprocess.run([PROGRAM, "import", "--quiet", "--name", "g", *words, "--out", tmp_path / "whole"], check=True)
+    report = partitioned(tmp_path, "--num-parts", str(parts), "--balance-ntypes", "--seed", "3")
+    for ntype in ("user", "film"):
+        mean = counts[ntype] / parts
+        assert max(report["ntypes_per_part"][ntype]) <= max(1.1 * mean, mean + 3), report["ntypes_per_part"][ntype]
+
+
+def test_a_star_leaves_training_nodes_balanced(tmp_path):
+    """One node has all edges, so that no parts of METIS have equal edges."""
+    imported(tmp_path, np.arange(1, 2000), np.zeros(1999, int))
+    classes = np.random.default_rng(9).integers(0, 2, 2000).astype(np.uint8)
+    np.save(tmp_path / "classes.npy", classes)
+    report = partitioned(tmp_path, "--num-parts", "3", "--balance-edges", "--balance-nodes", tmp_path / "classes.npy")
+    assert max(report["nodes_per_part"]) <= 1.1 * 2000 / 3, report["nodes_per_part"]

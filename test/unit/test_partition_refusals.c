@@ -28,7 +28,7 @@ static void test_refusals(void **state)
 
 	partition_expect_error(&fixture, absent, out, two, 1, "absent");
 	const char *little[] = {"--num-parts=2", "--memory=1k", NULL};
-	partition_expect_error(&fixture, fixture.folder, out, little, 1, "--method random");
+	partition_expect_error(&fixture, fixture.folder, out, little, 1, "use --method lp or --method random");
 	partition_expect_error(&fixture, fixture.folder, fixture.folder, two, 1, "--replace");
 	snprintf(broken, sizeof(broken), "%s/no/such/place", fixture.root);
 	partition_expect_error(&fixture, fixture.folder, broken, two, 1, "no/such");
@@ -179,7 +179,7 @@ static void test_too_big_for_metis(void **state)
 		snprintf(graph, sizeof(graph), "%s/huge", fixture.root);
 		snprintf(out, sizeof(out), "%s/parts", fixture.root);
 		declare_huge(graph, sizes[i][0], sizes[i][1]);
-		partition_expect_error(&fixture, graph, out, metis, 1, "use --method random");
+		partition_expect_error(&fixture, graph, out, metis, 1, "use --method lp or --method random");
 		partition_expect_error(&fixture, graph, out, random, 1, ".npy"); /* which opens the arrays */
 		gw_fixture_end(&fixture);
 	}

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/files/staging.h"
 #include "core/memory/alloc.h"
 #include "core/memory/memory.h"
 #include "tools/builder/builder_private.h"
@@ -29,7 +30,8 @@ gw_status gw_builder_target_check(const char *folder, bool replace)
 	if (!replace && access(folder, F_OK) == 0)
 		return gw_fail(GW_EXISTS, "%s exists already: remove it, choose another --out, or pass --replace",
 			       folder);
-	return replace ? gw_meta_check_replaceable(folder, NULL) : GW_OK;
+	gw_status status = gw_staging_check_parent(folder);
+	return status == GW_OK && replace ? gw_meta_check_replaceable(folder, NULL) : status;
 }
 
 gw_status gw_builder_create(const char *graph_name, struct gw_builder **out)

@@ -2,12 +2,15 @@
  *
  *   FILE, mapped -> values in the spill -> numbering.h -> STEM.numbers.npy -> STEM.npy, or STEM.offsets.npy, .bytes.npy
  *
- * Errors: those of the inputs, of numbering.h and of the outputs; a text of 2^16 bytes or more.
+ * Errors: those of the inputs, of numbering.h and of the outputs; a text of 2^16 bytes or more; an output that is the
+ * input, which is mapped. If a file cannot be written, none is left.
  */
 #include "tools/import/id_numbers.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/memory/alloc.h"
 #include "core/system/parallel.h"
@@ -56,23 +59,64 @@ static gw_status read_integers(struct gw_import *im, const char *path, struct gw
 	return status;
 }
 
-static gw_status write_as(const char *stem, const char *end, gw_dtype dtype, uint64_t count, const void *data)
+static const char *const integer_ends[] = {".numbers.npy", ".npy", NULL};
+static const char *const text_ends[] = {".numbers.npy", ".offsets.npy", ".bytes.npy", NULL};
+
+static bool is_same_file(const char *a, const char *b)
 {
-	char *path = gw_format("%s%s", stem, end);
-	gw_status status = path ? gw_import_npy_write(path, dtype, 1, &count, data) : GW_NO_MEMORY;
-	gw_free(path);
+	struct stat one, other;
+	return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+static gw_status check_id_outputs(const struct id_numbers_arguments *a, const char *const *ends)
+{
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; status == GW_OK && ends[i]; i++) {
+		char *path = gw_format("%s%s", a->out, ends[i]);
+		if (!path)
+			return GW_NO_MEMORY;
+		if (is_same_file(path, a->from))
+			status = gw_fail(GW_INVALID, "%s: is the input; choose another --out", path);
+		gw_free(path);
+	}
 	return status;
 }
 
-static gw_status write_id_texts(struct gw_import *im, const char *stem, const struct gw_numbering *numbering,
+struct id_outputs {
+	const char *stem;
+	const char *const *ends;
+	uint32_t written;
+};
+
+static void remove_written(const struct id_outputs *out)
+{
+	for (uint32_t i = 0; i < out->written; i++) {
+		char *path = gw_format("%s%s", out->stem, out->ends[i]);
+		if (path)
+			unlink(path);
+		gw_free(path);
+	}
+}
+
+/* Writes the next file. */
+static gw_status write_next(struct id_outputs *out, gw_dtype dtype, uint64_t count, const void *data)
+{
+	char *path = gw_format("%s%s", out->stem, out->ends[out->written]);
+	gw_status status = path ? gw_import_npy_write(path, dtype, 1, &count, data) : GW_NO_MEMORY;
+	gw_free(path);
+	out->written += status == GW_OK;
+	return status;
+}
+
+static gw_status write_id_texts(struct gw_import *im, struct id_outputs *out, const struct gw_numbering *numbering,
 				const struct gw_numbering_column *column)
 {
 	uint64_t *offsets;
 	char *bytes;
 	gw_status status = gw_import_numbered_strings(im, numbering, column, &offsets, &bytes);
 	if (status == GW_OK)
-		status = write_as(stem, ".offsets.npy", GW_UINT64, numbering->count + 1, offsets);
-	return status != GW_OK ? status : write_as(stem, ".bytes.npy", GW_UINT8, offsets[numbering->count], bytes);
+		status = write_next(out, GW_UINT64, numbering->count + 1, offsets);
+	return status != GW_OK ? status : write_next(out, GW_UINT8, offsets[numbering->count], bytes);
 }
 
 static gw_status number_file(struct gw_import *im, const struct id_numbers_arguments *a)
@@ -81,17 +125,22 @@ static gw_status number_file(struct gw_import *im, const struct id_numbers_argum
 	struct gw_numbering numbering;
 	const struct gw_numbering_memory memory = gw_import_memory(im);
 	bool texts = gw_import_names_strings(a->from);
-	gw_status status = texts ? read_id_texts(im, a->from, &column) : read_integers(im, a->from, &column);
+	struct id_outputs out = {.stem = a->out, .ends = texts ? text_ends : integer_ends};
+	gw_status status = check_id_outputs(a, out.ends);
+	if (status == GW_OK)
+		status = texts ? read_id_texts(im, a->from, &column) : read_integers(im, a->from, &column);
 	if (status == GW_OK)
 		status = gw_numbering_create(&column, 1, im->threads, &memory, &numbering);
 	if (status != GW_OK)
 		return status;
 	if (numbering.runs)
 		fprintf(stderr, "memory: ids numbered in %u runs\n", numbering.runs);
-	status = write_as(a->out, ".numbers.npy", GW_INT64, column.rows, column.first);
+	status = write_next(&out, GW_INT64, column.rows, column.first);
 	if (status == GW_OK)
-		status = texts ? write_id_texts(im, a->out, &numbering, &column)
-			       : write_as(a->out, ".npy", GW_INT64, numbering.count, numbering.values);
+		status = texts ? write_id_texts(im, &out, &numbering, &column)
+			       : write_next(&out, GW_INT64, numbering.count, numbering.values);
+	if (status != GW_OK)
+		remove_written(&out);
 	gw_numbering_free(&numbering);
 	return status;
 }
@@ -115,7 +164,11 @@ static gw_status run_ids(const struct id_numbers_arguments *a)
 static gw_status id_numbers_check(void *input)
 {
 	const struct id_numbers_arguments *a = input;
-	return !a->from == !a->out ? GW_OK : gw_fail(GW_INVALID, "--from and --out belong together");
+	if (!a->from != !a->out)
+		return gw_fail(GW_INVALID, "--from and --out belong together");
+	if (a->out && (a->out[0] == 0 || a->out[strlen(a->out) - 1] == '/'))
+		return gw_fail(GW_INVALID, "--out: \"%s\" names no file", a->out);
+	return GW_OK;
 }
 
 #define A struct id_numbers_arguments

@@ -7,8 +7,9 @@
  *
  * On graphs with communities the clusters cut fewer edges. Where hubs hold most edges, clusters do not shrink the
  * graph, and the stream cuts fewer. The file is read in the order of nodes. Besides it, 24 bytes a node and METIS's
- * memory for the clusters suffice. All steps but the file's and METIS's run in one thread, so that the result depends
- * on the graph, the plan and, through METIS, the seed alone.
+ * memory for the clusters suffice. Clusters whose memory is not allowed are not cut, so that the result depends on a
+ * limit below it. All steps but the file's and METIS's run in one thread, so that it depends on nothing else than the
+ * graph, the plan and, through METIS, the seed.
  */
 #include <string.h>
 

@@ -37,7 +37,7 @@ gw_status gw_metis_check_counts(uint64_t nodes, uint64_t edges, uint64_t loops, 
 		return gw_fail(GW_LIMIT,
 			       "%" PRIu64 " nodes and %" PRIu64
 			       " edges are too many for METIS with 32-bit ids (up to %d nodes, "
-			       "and as many edges counted both ways); use --method random",
+			       "and as many edges counted both ways); use --method lp or --method random",
 			       nodes, edges + loops, INT32_MAX - 1);
 	if (constraints > GW_PLAN_CONSTRAINTS_MAX)
 		return gw_fail(GW_LIMIT,

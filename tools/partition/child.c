@@ -41,16 +41,19 @@ static void last_line(int output, char *line, size_t room)
 	snprintf(line, room, "%s", newline ? newline + 1 : text);
 }
 
-/* The child's end closes `alive`. Returns the child's wait status. */
+/* The child's end closes `alive`, unless processes that it started live on. Returns the child's wait status. */
 static int wait_child(const char *what, pid_t child, int alive)
 {
 	struct gw_progress progress;
 	struct pollfd closed = {.fd = alive, .events = POLLIN};
 	gw_progress_begin(&progress, what, NULL, 0);
-	while (poll(&closed, 1, LOOK_MS) <= 0)
-		gw_progress_update(&progress, 0);
 	int status = 0;
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+	pid_t ended = 0;
+	while (ended == 0 && poll(&closed, 1, LOOK_MS) <= 0) {
+		gw_progress_update(&progress, 0);
+		ended = waitpid(child, &status, WNOHANG);
+	}
+	while (ended != child && waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
 	gw_progress_end(&progress, 0);
 	return status;

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "core/errors/options.h"
+#include "core/files/staging.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 #include "tools/partition/report.h"
@@ -185,7 +186,7 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CHOICE(A, plan.objective, objectives)},
 	{"balance-train", NULL, "balance training nodes: nodes whose feature \"" GW_PLAN_TRAIN_MASK "\" is set", 1,
 	 GW_OPTION_FLAG(A, plan.balance_train)},
-	{"balance-edges", NULL, "balance edges (METIS; with random they balance by chance)", 1,
+	{"balance-edges", NULL, "balance edges (with random they balance by chance)", 1,
 	 GW_OPTION_FLAG(A, plan.balance_edges)},
 	{"balance-ntypes", NULL, "balance the nodes of each type, not only all nodes together (random always does)", 1,
 	 GW_OPTION_FLAG(A, plan.balance_ntypes)},
@@ -224,14 +225,15 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CALL(partition_take_fanout)},
 	{"batch-size", "N", "their seeds of a mini-batch (default 1000)", 1,
 	 GW_OPTION_NUMBER(A, replicas.batch_size, 1, 1u << 24)},
-	{"seed", "N", "seed of the partitioning (default 0); the same seed gives the same bytes", 1,
+	{"seed", "N",
+	 "seed of the partitioning (default 0); the same seed gives the same bytes, with kaminpar if --threads is 1", 1,
 	 GW_OPTION_NUMBER(A, plan.seed, 0, UINT64_MAX)},
 	{"replace", NULL, "replace an existing graph; other files in its folder stay", 2, GW_OPTION_FLAG(A, replace)},
-	{"threads", "N", "default: all processors; the result does not depend on it", 2,
+	{"threads", "N", "default: all processors; the result does not depend on it, but with kaminpar", 2,
 	 GW_OPTION_NUMBER(A, plan.threads, 1, 256)},
 	{"memory", "SIZE",
-	 "memory that the method may use, such as 20Gi (default: the free memory); lists of a part beyond half of it are in "
-	 "temporary files in the folder of FOLDER",
+	 "memory that the method may use, such as 20Gi (default: the free memory); with too little for its clusters lp may "
+	 "cut more edges; lists of a part beyond half of it are in temporary files in the folder of FOLDER",
 	 2, GW_OPTION_NUMBER(A, plan.memory_max, 1, UINT64_MAX)},
 	{"json", NULL, "the report as one JSON object", 2, GW_OPTION_FLAG(A, json)},
 	{0},
@@ -261,7 +263,8 @@ static uint64_t peak_bytes(int who)
 	return (uint64_t)usage.ru_maxrss * 1024;
 }
 
-/* Refuses an existing output before hours of work, not after. Refuses the input as output, even with --replace. */
+/* Refuses an existing output, or one without a parent folder, before hours of work, not after. Refuses the input as
+ * output, even with --replace. */
 static gw_status check_output(const struct partition_arguments *a, const struct gw_graph_meta *meta)
 {
 	struct stat in, out;
@@ -270,7 +273,8 @@ static gw_status check_output(const struct partition_arguments *a, const struct 
 	if (a->replace && stat(a->out, &out) == 0 && stat(meta->folder[0] ? meta->folder : ".", &in) == 0 &&
 	    in.st_dev == out.st_dev && in.st_ino == out.st_ino)
 		return gw_fail(GW_INVALID, "%s: is the input graph; choose another --out", a->out);
-	return a->replace ? gw_meta_check_replaceable(a->out, NULL) : GW_OK;
+	gw_status status = gw_staging_check_parent(a->out);
+	return status == GW_OK && a->replace ? gw_meta_check_replaceable(a->out, NULL) : status;
 }
 
 /* Before reading the arrays: refuses METIS in a build without METIS, and by its JSON a graph that is too large for

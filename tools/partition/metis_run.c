@@ -25,38 +25,50 @@ _Static_assert(sizeof(idx_t) == sizeof(int32_t), "METIS with 32-bit ids, as Debi
 
 #define RECURSIVE_MAX 64
 
+/* METIS's own limits of a share over the mean. */
+#define ROOM_BISECTION 1.01f /* of several constraints */
+#define ROOM_KWAY      1.03f
+
+#define CONSTRAINTS_MAX (2 * GW_PLAN_CONSTRAINTS_MAX)
+
 struct shared {
 	int32_t done, status;
 	int64_t measure;
 	int32_t piece[];
 };
 
-static int call_metis(const struct gw_metis_job *job, struct shared *shared)
+static bool is_recursive(const struct gw_metis_job *job)
+{
+	return job->objective != GW_PLAN_VOL && job->pieces <= RECURSIVE_MAX;
+}
+
+/* room: for each constraint its limit; NULL: METIS's own. */
+static int call_metis(const struct gw_metis_job *job, real_t *room, struct shared *shared)
 {
 	idx_t options[METIS_NOPTIONS], measure = 0;
 	METIS_SetDefaultOptions(options);
-	bool volume = job->objective == GW_PLAN_VOL;
+	bool volume = job->objective == GW_PLAN_VOL, recursive = is_recursive(job);
 	options[METIS_OPTION_NUMBERING] = 0;
 	options[METIS_OPTION_SEED] = (idx_t)(gw_mix64(job->seed) & INT32_MAX);
 	options[METIS_OPTION_OBJTYPE] = volume ? METIS_OBJTYPE_VOL : METIS_OBJTYPE_CUT;
 	idx_t nodes = job->nodes, constraints = job->constraints, pieces = job->pieces;
-	bool recursive = !volume && pieces <= RECURSIVE_MAX;
 	int status = (recursive ? METIS_PartGraphRecursive : METIS_PartGraphKway)(
 		&nodes, &constraints, job->xadj, job->adjncy, job->vwgt, NULL, volume ? NULL : job->adjwgt, &pieces,
-		NULL, NULL, options, &measure, shared->piece);
+		NULL, room, options, &measure, shared->piece);
 	shared->measure = measure;
 	return status;
 }
 
 struct metis_work {
 	const struct gw_metis_job *job;
+	real_t *room;
 	struct shared *shared;
 };
 
 static int metis_work(void *context)
 {
 	const struct metis_work *work = context;
-	work->shared->status = call_metis(work->job, work->shared);
+	work->shared->status = call_metis(work->job, work->room, work->shared);
 	work->shared->done = 1;
 	return 0;
 }
@@ -77,24 +89,50 @@ static gw_status judge(const struct gw_child *child, const struct shared *shared
 	return GW_OK;
 }
 
+struct total {
+	uint64_t sum, most; /* of a constraint's weights */
+};
+
 /* METIS would divide by the sum. */
-static void drop_empty(struct gw_metis_job *job)
+static void drop_empty(struct gw_metis_job *job, struct total *total)
 {
-	uint64_t sum[2 * GW_PLAN_CONSTRAINTS_MAX] = {0};
-	int32_t kept = 0, place[2 * GW_PLAN_CONSTRAINTS_MAX] = {0}, all = job->constraints;
+	int32_t kept = 0, place[CONSTRAINTS_MAX] = {0}, all = job->constraints;
 	for (int32_t v = 0; v < job->nodes; v++) {
-		for (int32_t c = 0; c < all; c++)
-			sum[c] += (uint64_t)job->vwgt[(int64_t)v * all + c];
+		for (int32_t c = 0; c < all; c++) {
+			uint64_t weight = (uint64_t)job->vwgt[(int64_t)v * all + c];
+			total[c].sum += weight;
+			total[c].most = weight > total[c].most ? weight : total[c].most;
+		}
 	}
 	for (int32_t c = 0; c < all; c++) {
-		if (sum[c] > 0)
-			place[kept++] = c;
+		if (total[c].sum == 0)
+			continue;
+		total[kept] = total[c];
+		place[kept++] = c;
 	}
 	for (int32_t v = 0; v < job->nodes; v++) {
 		for (int32_t k = 0; k < kept; k++)
 			job->vwgt[(int64_t)v * kept + k] = job->vwgt[(int64_t)v * all + place[k]];
 	}
 	job->constraints = kept;
+}
+
+/* Whether a constraint needs more room than METIS gives it. */
+static bool widen_limits(const struct gw_metis_job *job, const struct total *total, real_t *room)
+{
+	uint64_t pieces = (uint64_t)job->pieces;
+	bool more = false;
+	for (int32_t c = 0; c < job->constraints; c++) {
+		uint64_t least = (total[c].sum + pieces - 1) / pieces;
+		least = total[c].most > least ? total[c].most : least;
+		real_t needed = (real_t)((double)least * (double)pieces / (double)total[c].sum);
+		room[c] = is_recursive(job) ? ROOM_BISECTION : ROOM_KWAY;
+		if (needed > room[c]) {
+			room[c] = needed;
+			more = true;
+		}
+	}
+	return more;
 }
 
 static gw_status take_result(struct gw_metis_job *job, const struct shared *shared)
@@ -122,8 +160,13 @@ gw_status gw_metis_run(struct gw_metis_job *job)
 	if (shared == MAP_FAILED)
 		return gw_fail_errno(GW_NO_MEMORY, errno, "METIS: out of memory for its result");
 	struct metis_work work = {.job = job, .shared = shared};
-	if (job->vwgt)
-		drop_empty(job);
+	struct total total[CONSTRAINTS_MAX] = {0};
+	real_t room[CONSTRAINTS_MAX];
+	if (job->vwgt) {
+		drop_empty(job, total);
+		if (job->constraints > 1 && widen_limits(job, total, room))
+			work.room = room;
+	}
 	gw_status status = gw_child_run("METIS", metis_work, &work, &child);
 	if (status == GW_OK)
 		status = judge(&child, shared);
@@ -137,9 +180,10 @@ gw_status gw_metis_run(struct gw_metis_job *job)
 
 gw_status gw_metis_check_built(void)
 {
-	return gw_fail(GW_UNSUPPORTED,
-		       "this graphwire was built without METIS: use --method random, or install METIS (Debian: "
-		       "libmetis-dev) and build again");
+	return gw_fail(
+		GW_UNSUPPORTED,
+		"this graphwire was built without METIS: use --method lp or --method random, or install METIS (Debian: "
+		"libmetis-dev) and build again");
 }
 
 gw_status gw_metis_run(struct gw_metis_job *job)
