@@ -142,7 +142,7 @@ def test_the_result_does_not_depend_on_threads(parts, tmp_path):
 
 def test_a_budget_in_bytes_holds(parts):
     row = 6 * 4 + 2 * 8
-    for budget in (0, 1, row - 1, row, 1000, 12345, 10**9):
+    for budget in (0, 1, row - 1, row, 1000, 12345, 10**9, 2**40):
         graphwire.replicate(parts.config, budget, fanouts=FANOUTS, batch_size=BATCH)
         after = json.loads(parts.config.read_text())
         assert after["graph_id"] == parts.json["graph_id"]
@@ -167,7 +167,8 @@ def test_without_replicas_the_folder_is_as_before(parts):
 
 def test_partition_graph_makes_them_too(whole, parts, tmp_path):
     graphwire.replicate(parts.config, "5%", by="degree", fanouts=FANOUTS, batch_size=BATCH)
-    made = divide(whole, tmp_path / "again", replicate="5%", replicate_by="degree", fanouts=FANOUTS, batch_size=BATCH)
+    made = divide(whole, tmp_path / "again", replicate="5%", replicate_by="degree", fanouts=FANOUTS, batch_size=BATCH,
+                  memory=2**40)
     for path in parts.folder.rglob("*.*"):
         assert (made.parent / path.relative_to(parts.folder)).read_bytes() == path.read_bytes()
 
@@ -245,6 +246,7 @@ def test_clients_of_a_mapped_part_copy_them(parts, tmp_path):
     ({"rows": "5%", "fanouts": [1], "by": "luck"}, RuntimeError), ({"rows": "5%", "by": 3}, TypeError),
     ({"rows": "5%"}, RuntimeError), ({"rows": "5%", "fanouts": [2], "features": "no"}, RuntimeError),
     ({"rows": "5%", "fanouts": [2], "features": [3]}, TypeError),
+    ({"rows": "5%", "fanouts": [2], "features": None}, TypeError), ({"rows": 2**63, "fanouts": [2]}, ValueError),
     ({"rows": "5%", "fanouts": [2], "mask": "no"}, RuntimeError),
     ({"rows": "5%", "fanouts": [2], "mask": "splits_mask"}, RuntimeError),
     ({"rows": "5%", "fanouts": [2], "ntype": "no"}, RuntimeError),
