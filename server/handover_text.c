@@ -100,8 +100,11 @@ static gw_status check_moved_array(const json_t *json, const struct gw_array *ar
 	uint64_t digest, offset, bytes;
 	const char *key = json_string_value(json_object_get(json, "key"));
 	if (!key || strcmp(key, array->meta->key) != 0)
-		return gw_fail(GW_WRONG_GRAPH, "the running server has another array in place of \"%s\"",
-			       array->meta->key);
+		return gw_fail(
+			GW_WRONG_GRAPH,
+			"the running server has another array in place of \"%s\": it loaded other arrays, such as "
+			"replicas; restart the server",
+			array->meta->key);
 	bool on_disk = array->apart == GW_ARRAY_ON_DISK;
 	if (json_is_true(json_object_get(json, "on_disk")) != on_disk)
 		return gw_fail(GW_INVALID, "\"%s\" is %son disk at the running server: give the same --on-disk",

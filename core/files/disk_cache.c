@@ -3,6 +3,7 @@
  * blocks that are used again and again. At most half of the frames are in flight, so that the hand always finds one. */
 #include "core/files/disk_private.h"
 #include "core/memory/alloc.h"
+#include "core/memory/memory.h"
 
 #define FRAME_COST                                                                                                     \
 	(DISK_BLOCK + sizeof(struct disk_frame) + 4 * sizeof(uint32_t)) /* with four slots of the table at most */
@@ -14,6 +15,13 @@ gw_status gw_disk_cache_open(struct disk_cache *cache, const struct gw_disk_opti
 		count = UINT32_MAX / 4;
 	while (slots < 2 * count)
 		slots *= 2;
+	/* The table below is filled: before that, a cache that is too large has to be an error. */
+	struct gw_memory memory;
+	gw_memory_read("", options->numa >= 0 ? options->numa : -1, &memory);
+	gw_status status =
+		gw_memory_suffices(&memory, options->cache_bytes, "the cache of rows on disk", "a smaller cache");
+	if (status != GW_OK)
+		return status;
 	cache->count = (uint32_t)count;
 	cache->slot_mask = (uint32_t)(slots - 1);
 	cache->reading_max = cache->count / 2;

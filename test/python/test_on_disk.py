@@ -38,7 +38,8 @@ def test_standalone(parts, names):
 
 def test_errors(parts):
     for names, error, text in [("nix", graphwire.NotFoundError, "on_disk nix"), ([], ValueError, "empty list"),
-                               ([3], TypeError, "names features"), ("lists", graphwire.GraphwireError, "lists")]:
+                               ([3], TypeError, "names features"),
+                               (3, TypeError, "names features"), ("lists", graphwire.GraphwireError, "lists")]:
         with pytest.raises(error, match=text):
             graphwire.open(parts, on_disk=names)
     for cache, error in [("1", ValueError), ("many", ValueError), ("2i", ValueError), (1.5, TypeError),

@@ -211,10 +211,16 @@ def test_types_of_several_graphs(transpose, tmp_path):
     np.save(tmp_path / "b.npy", np.array([[0, 2], [1, 2], [2, 3]]))
     counts = ["--num-nodes", "u=3", "--num-nodes", "v=4", *transpose, "--edge-ids"]
     edges = {name: f"u:{name}:v={tmp_path}/{name}.npy" for name in "ab"}
+    rows, narrow = np.random.default_rng(4), {"a": [], "b": []}
+    for graph, of, count, kind, width, store in (("a", "v", 4, "f4", 3, "float16"), ("b", "u", 3, "f8", 5, "int8_row"),
+                                                 ("a", "u:a:v", 3, "f8", 2, "bfloat16")):
+        np.save(tmp_path / f"{graph}{width}.npy", rows.random((count, width)).astype(kind))
+        what = "--edge-feature" if ":" in of else "--node-feature"
+        narrow[graph] += [what, f"{of}:feat={tmp_path}/{graph}{width}.npy", "--store", f"{of}:feat={store}"]
     for name in "ab":
-        run("import", "--edges", edges[name], "--reverse", *counts, "--out", tmp_path / name)
+        run("import", "--edges", edges[name], "--reverse", *counts, *narrow[name], "--out", tmp_path / name)
     run("import", "--node-type", "v", "--node-type", "u", "--edges", edges["b"], "--edges", edges["a"], "--reverse",
-        *counts, "--out", tmp_path / "whole")
+        *counts, *narrow["a"], *narrow["b"], "--out", tmp_path / "whole")
     types = ["--node-type", f"v={tmp_path}/a", "--node-type", f"u={tmp_path}/b/graph.json"]
     for name in "ba":
         types += ["--edge-type", f"u:{name}:v={tmp_path}/{name}", "--edge-type", f"v:rev_{name}:u={tmp_path}/{name}"]

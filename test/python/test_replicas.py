@@ -82,7 +82,8 @@ def whole(tmp_path_factory):
     src = (NODES * draw.random(20000) ** 3).astype(np.int64)
     dst = draw.integers(0, NODES, 20000)
     return (src, dst), {"feat": draw.random((NODES, 6), dtype=np.float32), "other": draw.integers(0, 9, (NODES, 2)),
-                        "label": draw.integers(0, 4, NODES), "train_mask": draw.random(NODES) < 0.3}
+                        "label": draw.integers(0, 4, NODES), "train_mask": draw.random(NODES) < 0.3,
+                        "splits_mask": draw.random((NODES, 2)) < 0.3}
 
 
 def divide(whole, folder, **more):
@@ -141,7 +142,7 @@ def test_the_result_does_not_depend_on_threads(parts, tmp_path):
 
 def test_a_budget_in_bytes_holds(parts):
     row = 6 * 4 + 2 * 8
-    for budget in (0, 1, row - 1, row, 1000, 12345, 10**9):
+    for budget in (0, 1, row - 1, row, 1000, 12345, 10**9, 2**40):
         graphwire.replicate(parts.config, budget, fanouts=FANOUTS, batch_size=BATCH)
         after = json.loads(parts.config.read_text())
         assert after["graph_id"] == parts.json["graph_id"]
@@ -166,7 +167,8 @@ def test_without_replicas_the_folder_is_as_before(parts):
 
 def test_partition_graph_makes_them_too(whole, parts, tmp_path):
     graphwire.replicate(parts.config, "5%", by="degree", fanouts=FANOUTS, batch_size=BATCH)
-    made = divide(whole, tmp_path / "again", replicate="5%", replicate_by="degree", fanouts=FANOUTS, batch_size=BATCH)
+    made = divide(whole, tmp_path / "again", replicate="5%", replicate_by="degree", fanouts=FANOUTS, batch_size=BATCH,
+                  memory=2**40)
     for path in parts.folder.rglob("*.*"):
         assert (made.parent / path.relative_to(parts.folder)).read_bytes() == path.read_bytes()
 
@@ -184,6 +186,22 @@ def test_edge_types_have_fanouts_of_their_own(tmp_path):
     assert len(read_index(config.parent, 0, "film")) == 0  # the seeds are the part's own
     with pytest.raises(RuntimeError, match='"cat"'):
         graphwire.replicate(config, "5%", fanouts={"cat": [5]})
+
+
+def test_types_without_nodes_have_none(tmp_path):
+    draw = np.random.default_rng(2)
+    edges = {("a", "to", "a"): (draw.integers(0, 40, 300), draw.integers(0, 40, 300)),
+             ("none", "to", "a"): (np.zeros(0, int), np.zeros(0, int))}
+    features = {"a": {"feat": draw.random((40, 3))}, "none": {"feat": np.zeros((0, 3))}}
+    config = graphwire.partition_graph(edges, "x", 2, tmp_path / "parts", node_features=features, method="random",
+                                       num_nodes={"a": 40, "none": 0}, replicate="50%", fanouts=[9])
+    assert list(json.loads(config.read_text())["replicas"]) == ["node/a/feat"]
+    for names in ([], ["feat"]):
+        graphwire.replicate(config, "20%", fanouts=[9], features=names)
+        assert len(read_index(config.parent, 0, "a")) == 8
+        run("verify", config)
+    with pytest.raises(RuntimeError, match="have no nodes"):
+        graphwire.replicate(config, "20%", fanouts=[9], features="none:feat")
 
 
 def test_clients_of_a_mapped_part_copy_them(parts, tmp_path):
@@ -228,7 +246,9 @@ def test_clients_of_a_mapped_part_copy_them(parts, tmp_path):
     ({"rows": "5%", "fanouts": [1], "by": "luck"}, RuntimeError), ({"rows": "5%", "by": 3}, TypeError),
     ({"rows": "5%"}, RuntimeError), ({"rows": "5%", "fanouts": [2], "features": "no"}, RuntimeError),
     ({"rows": "5%", "fanouts": [2], "features": [3]}, TypeError),
+    ({"rows": "5%", "fanouts": [2], "features": None}, TypeError), ({"rows": 2**63, "fanouts": [2]}, ValueError),
     ({"rows": "5%", "fanouts": [2], "mask": "no"}, RuntimeError),
+    ({"rows": "5%", "fanouts": [2], "mask": "splits_mask"}, RuntimeError),
     ({"rows": "5%", "fanouts": [2], "ntype": "no"}, RuntimeError),
 ])
 def test_wrong_arguments_are_refused(parts, arguments, error):

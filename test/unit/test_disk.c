@@ -263,6 +263,9 @@ static void bad_arguments(void **state)
 	uint8_t out[8];
 	const struct gw_disk_options small = {.cache_bytes = GW_DISK_CACHE_MIN - 1};
 	assert_int_equal(gw_disk_create(&small, &bed->disk), GW_INVALID);
+	const struct gw_disk_options large = {.cache_bytes = 1ull << 60};
+	assert_int_equal(gw_disk_create(&large, &bed->disk), GW_NO_MEMORY);
+	assert_non_null(strstr(gw_last_error(), "a smaller cache"));
 	const struct gw_disk_options deep = {.queue_depth = 5000};
 	assert_int_equal(gw_disk_create(&deep, &bed->disk), GW_INVALID);
 	bed_write(bed, 10, 8);

@@ -199,6 +199,9 @@ static gw_status combine_array(struct combining *c, const struct gw_graph_meta *
 		gw_writer_set_minor(c->writer, GW_FORMAT_MINOR_TIMES);
 	c->bytes += gw_array_meta_bytes(array);
 	gw_status status = gw_writer_set_unit(c->writer, array->key, gw_meta_unit(from, array->key));
+	const struct gw_original_meta *original = gw_meta_original(from, array);
+	if (original && status == GW_OK)
+		status = gw_writer_set_original(c->writer, array->key, original->dtype, original->columns);
 	return status == GW_OK ? gw_writer_take(c->writer, 0, array->key, from) : status;
 }
 

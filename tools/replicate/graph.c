@@ -47,6 +47,8 @@ static gw_status find_masks(const struct gw_replicate_plan *plan, struct gw_hot_
 	if (gw_dtype_bytes(array->dtype) != 1 || array->dtype == GW_INT8_ROW)
 		return gw_fail(GW_INVALID, "\"%s\" is of %s: a mask is of bool, uint8 or int8", array->key,
 			       gw_dtype_name(array->dtype));
+	if (array->ndim == 0 || gw_array_meta_row_bytes(array) != 1)
+		return gw_fail(GW_INVALID, "\"%s\" has several columns: a mask has one number a row", array->key);
 	graph->masks = gw_calloc(meta->num_parts, sizeof(*graph->masks));
 	if (!graph->masks)
 		return GW_NO_MEMORY;

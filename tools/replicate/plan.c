@@ -85,8 +85,9 @@ static bool replicate_is_named(const char *word, const char *type, const char *n
 	return strlen(type) == length && memcmp(word, type, length) == 0 && strcmp(colon + 1, name) == 0;
 }
 
-bool gw_replicate_means(const struct gw_replicate_plan *plan, const struct gw_graph_meta *meta,
-			const struct gw_array_meta *array)
+/* Whether the plan names the feature, or means it by default; *ntype: its node type. */
+static bool replicate_is_meant(const struct gw_replicate_plan *plan, const struct gw_graph_meta *meta,
+			       const struct gw_array_meta *array, uint32_t *ntype)
 {
 	bool of_edges;
 	uint32_t type;
@@ -94,6 +95,7 @@ bool gw_replicate_means(const struct gw_replicate_plan *plan, const struct gw_gr
 	if (!gw_feature_parse(meta, array->key, &of_edges, &type, &name) || of_edges ||
 	    gw_replica_key(meta, array->key))
 		return false;
+	*ntype = type;
 	for (uint32_t i = 0; i < plan->num_features; i++) {
 		if (replicate_is_named(plan->features[i], meta->ntypes[type].name, name))
 			return true;
@@ -102,14 +104,22 @@ bool gw_replicate_means(const struct gw_replicate_plan *plan, const struct gw_gr
 	       !gw_name_ends_in(name, "_mask");
 }
 
+bool gw_replicate_means(const struct gw_replicate_plan *plan, const struct gw_graph_meta *meta,
+			const struct gw_array_meta *array)
+{
+	uint32_t ntype;
+	return replicate_is_meant(plan, meta, array, &ntype) && meta->ntypes[ntype].count > 0;
+}
+
 /* A name that the plan gives must exist. */
 static gw_status replicate_check_names(const struct gw_replicate_plan *plan, const struct gw_graph_meta *meta)
 {
 	for (uint32_t i = 0; i < plan->num_features; i++) {
 		struct gw_replicate_plan one = {.num_features = 1, .features = {plan->features[i]}};
 		bool found = false;
+		uint32_t ntype;
 		for (uint32_t a = 0; a < meta->parts[0].count && !found; a++)
-			found = gw_replicate_means(&one, meta, &meta->parts[0].arrays[a]);
+			found = replicate_is_meant(&one, meta, &meta->parts[0].arrays[a], &ntype);
 		if (!found)
 			return gw_fail(GW_NOT_FOUND,
 				       "feature \"%.130s\": no node type has it (graphwire inspect lists the features)",
@@ -136,7 +146,10 @@ gw_status gw_replicate_costs(const struct gw_replicate_plan *plan, const struct 
 			cost[key.type] += gw_array_meta_row_bytes(array);
 		total += gw_array_meta_row_bytes(array);
 	}
-	if (status == GW_OK && total == 0)
+	if (status == GW_OK && total == 0 && plan->num_features > 0)
+		status = gw_fail(GW_NOT_FOUND, "graph \"%s\": the types of the named features have no nodes",
+				 meta->graph_name);
+	else if (status == GW_OK && total == 0)
 		status = gw_fail(
 			GW_NOT_FOUND,
 			"graph \"%s\" has no node feature of more than one number a row: name one with --features",

@@ -150,7 +150,7 @@ gw_status gw_replicate_report_print(const struct gw_replicate_report *report, bo
 /* The bytes of a node's rows in the features that the plan means, by type: cost[ntypes]. GW_NOT_FOUND names a feature
  * that does not exist. */
 gw_status gw_replicate_costs(const struct gw_replicate_plan *plan, const struct gw_graph_meta *meta, uint64_t *cost);
-/* Whether the plan means an array. */
+/* Whether the plan means an array, whose type has nodes. */
 bool gw_replicate_means(const struct gw_replicate_plan *plan, const struct gw_graph_meta *meta,
 			const struct gw_array_meta *array);
 

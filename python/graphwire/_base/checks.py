@@ -20,6 +20,7 @@ from graphwire._base.native import InvalidError
 
 U32 = 2**32 - 1
 U64 = 2**64 - 1
+BYTES_MAX = 2**63 - 1  # as the program takes
 SEEDS_MAX = 1 << 24  # GW_SEEDS_MAX
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 _SECONDS_MAX = 1e9  # about thirty years

@@ -246,7 +246,7 @@ def _size(memory: int | str) -> str:
         if not re.fullmatch(r"[0-9]+[kKMGTP]?i?", memory):
             raise ValueError(f'memory is a number of bytes, or a text such as "20Gi", not {memory!r}')
         return memory
-    return str(checks.integer("memory", memory, 1))
+    return str(checks.integer("memory", memory, 1, checks.BYTES_MAX))
 
 
 def _build_whole(database: Database, out: Path, name: str, flags: Sequence[str], limit: Sequence[str], resume: bool,

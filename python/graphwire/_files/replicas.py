@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Union
 
 from graphwire._base import checks
@@ -26,7 +26,7 @@ def amount(what: str, given: Any) -> str:
         if not re.fullmatch(r"[0-9]+(\.[0-9]+)?%|[0-9]+[kKMGTP]?i?", given):
             raise ValueError(f'{what} is a share such as "5%", or bytes such as 10**9 or "20Gi", not {given!r}')
         return given
-    return str(checks.integer(what, given, 0))
+    return str(checks.integer(what, given, 0, checks.BYTES_MAX))
 
 
 def _hops(what: str, given: Any) -> str:
@@ -78,7 +78,7 @@ def replicate(part_config: str | os.PathLike, rows: int | str, *, by: str = "vip
 
     Raises RuntimeError with the program's error line; TypeError and ValueError for other invalid arguments;
     FileNotFoundError without the program."""
-    names = [features] if isinstance(features, str) else list(features)
+    names = list(features) if isinstance(features, Iterable) and not isinstance(features, str) else [features]
     if not all(isinstance(name, str) and name for name in names):
         raise TypeError(f'features are names, "NAME" or "TYPE:NAME", not {features!r}')
     words = ["replicate", os.fspath(part_config), "--rows", amount("rows", rows),

@@ -59,7 +59,9 @@ def _addresses(servers: Sequence[str] | str | None) -> list[str]:
 
 def _names(what: str, names: Sequence[str] | str | None) -> list[str]:
     """The names of features as a list; [] for None. Raises TypeError and ValueError."""
-    found = [] if names is None else [names] if isinstance(names, str) else list(names)
+    found: list[Any] = [] if names is None else [names]
+    if isinstance(names, Iterable) and not isinstance(names, str):
+        found = list(names)
     for name in found:
         if not isinstance(name, str):
             raise TypeError(f"{what} names features, such as \"feat\", not {checks.shown(name)}")
