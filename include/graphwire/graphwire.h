@@ -62,7 +62,7 @@ struct gw_ticket; /* an operation in progress */
 /* Memory of the caller, into which the rows of mini-batches land: pinned memory for a GPU, for example, from which a
  * trainer copies them once.
  *
- *   acquire ─▶ the rows of one fetch of one mini-batch land ─▶ gw_minibatch.rows ─▶ gw_minibatch_release ─▶ release
+ *   acquire -> the rows of one fetch of one mini-batch land -> gw_minibatch.rows -> gw_minibatch_release -> release
  *
  * The client acquires memory for each fetch of each mini-batch that has rows, and releases it once: when the mini-batch
  * is released, or has failed; at the latest, in gw_loader_close or gw_client_close. In between the memory must stay
