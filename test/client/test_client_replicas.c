@@ -146,40 +146,63 @@ static void all_rows_are_near(void **state)
 	setup_end(&setup);
 }
 
+/* A loader of a client of both servers, and what a standalone client's loader returns. */
+struct course {
+	struct gw_client *client;
+	struct gw_loader *loader;
+	struct plan plan;
+	uint64_t expected[EPOCH_MAX];
+	uint32_t n;
+};
+
+static void course_begin(struct course *c, const struct setup *setup)
+{
+	const struct gw_client_options alone = {.part_config = setup->fixture.folder, .threads = 1};
+	const struct gw_client_options some = {.servers = setup->cluster.list, .server_count = 2, .threads = 2};
+	struct gw_client *client = open_client(&alone);
+	make_plan(client, &c->plan, false, false);
+	c->n = run_epoch(client, &c->plan, 1, c->expected);
+	gw_client_close(client);
+	c->client = open_client(&some);
+	make_plan(c->client, &c->plan, false, false);
+	c->loader = open_loader(c->client, &c->plan, (struct gw_loader_state){.epoch = 1});
+}
+
+static void course_take(struct course *c, uint32_t b)
+{
+	struct gw_minibatch *batch;
+	if (gw_loader_next(c->loader, &batch, -1) != GW_OK)
+		fail_msg("batch %u: %s", b, gw_last_error());
+	assert_true(gw_minibatch_digest(batch) == c->expected[b]);
+	gw_minibatch_release(batch);
+}
+
+static void course_end(struct course *c)
+{
+	gw_loader_close(c->loader);
+	gw_client_close(c->client);
+}
+
 /* The near part goes away in the middle of an epoch, and comes back unmapped: its replicas are of no use then. */
 static void the_near_part_is_lost(void **state)
 {
 	(void)state;
 	struct setup setup;
-	uint64_t expected[EPOCH_MAX];
+	struct course course;
 	begin_near(&setup, 91, 2, 0, "30%");
-	struct gw_client_options alone = {.part_config = setup.fixture.folder, .threads = 1};
-	struct gw_client_options some = {.servers = setup.cluster.list, .server_count = 2, .threads = 2};
-	struct plan plan;
-	struct gw_client *client = open_client(&alone);
-	make_plan(client, &plan, false, false);
-	uint32_t n = run_epoch(client, &plan, 1, expected);
-	gw_client_close(client);
-	client = open_client(&some);
-	make_plan(client, &plan, false, false);
-	struct gw_loader *loader = open_loader(client, &plan, (struct gw_loader_state){.epoch = 1});
+	course_begin(&course, &setup);
 	uint64_t near_before = 0;
-	for (uint32_t b = 0; b < n; b++) {
-		struct gw_minibatch *batch;
-		if (b == n / 3 || b == 2 * n / 3) {
-			near_before = stats_of(client).replica_rows;
+	for (uint32_t b = 0; b < course.n; b++) {
+		if (b == course.n / 3 || b == 2 * course.n / 3) {
+			near_before = stats_of(course.client).replica_rows;
 			cluster_kill(&setup.cluster, 0);
-			setup.cluster.transport = b == n / 3 ? NULL : "shm";
+			setup.cluster.transport = b == course.n / 3 ? NULL : "shm";
 			cluster_revive(&setup.cluster, 0);
 		}
-		if (gw_loader_next(loader, &batch, -1) != GW_OK)
-			fail_msg("batch %u: %s", b, gw_last_error());
-		assert_true(gw_minibatch_digest(batch) == expected[b]);
-		gw_minibatch_release(batch);
+		course_take(&course, b);
 	}
 	assert_true(near_before > 0);
-	gw_loader_close(loader);
-	gw_client_close(client);
+	course_end(&course);
 	setup_end(&setup);
 }
 
@@ -236,36 +259,24 @@ static void the_near_part_is_taken_over(void **state)
 {
 	(void)state;
 	struct setup setup;
-	uint64_t expected[EPOCH_MAX], before = 0;
+	struct course course;
+	uint64_t before = 0;
 	begin_near(&setup, 93, 2, 0, "30%");
-	struct gw_client_options alone = {.part_config = setup.fixture.folder, .threads = 1};
-	struct gw_client_options some = {.servers = setup.cluster.list, .server_count = 2, .threads = 2};
-	struct plan plan;
-	struct gw_client *client = open_client(&alone);
-	make_plan(client, &plan, false, false);
-	uint32_t n = run_epoch(client, &plan, 1, expected);
-	gw_client_close(client);
-	client = open_client(&some);
-	make_plan(client, &plan, false, false);
-	struct gw_loader *loader = open_loader(client, &plan, (struct gw_loader_state){.epoch = 1});
-	for (uint32_t b = 0; b < n; b++) {
-		struct gw_minibatch *batch;
-		if (b == n / 2) {
-			before = stats_of(client).replica_rows;
+	course_begin(&course, &setup);
+	for (uint32_t b = 0; b < course.n; b++) {
+		if (b == course.n / 2) {
+			before = stats_of(course.client).replica_rows;
 			cluster_replace(&setup.cluster, 0);
 		}
-		if (gw_loader_next(loader, &batch, -1) != GW_OK)
-			fail_msg("batch %u: %s", b, gw_last_error());
-		assert_true(gw_minibatch_digest(batch) == expected[b]);
-		gw_minibatch_release(batch);
+		course_take(&course, b);
 	}
-	gw_loader_close(loader);
-	gw_client_close(client);
-	client = open_client(&some);
-	make_plan(client, &plan, false, false);
-	assert_int_equal(run_epoch(client, &plan, 1, expected), n);
-	assert_true(before > 0 && stats_of(client).replica_rows > 0);
-	gw_client_close(client);
+	course_end(&course);
+	/* A client that comes later finds them too. */
+	course_begin(&course, &setup);
+	for (uint32_t b = 0; b < course.n; b++)
+		course_take(&course, b);
+	assert_true(before > 0 && stats_of(course.client).replica_rows > 0);
+	course_end(&course);
 	setup_end(&setup);
 }
 
