@@ -13,12 +13,13 @@
 #include <unistd.h>
 
 #include "core/memory/arena.h"
+#include "core/memory/memory.h"
 #include "core/numbers/digest.h"
 #include "core/system/clock.h"
 #include "tools/doctor/doctor.h"
 
 #define TOUCH_BYTES ((uint64_t)256 << 20)
-#define PIECE_BYTES ((uint64_t)32 << 20)
+#define PIECES      8u
 #define PAGE_BYTES  4096u
 #define HUGE_BYTES  ((uint64_t)2 << 20)
 #define ENTRY_BYTES 8u /* of a card's table of translations, for each page: docs/SCALING.md */
@@ -62,31 +63,42 @@ static double rate_of(uint64_t bytes, uint64_t began_ns)
 }
 
 /* Other programs slow some pieces down. */
-static void take_faster(double *rate, uint64_t began_ns)
+static void take_faster(double *rate, uint64_t bytes, uint64_t began_ns)
 {
-	double faster = rate_of(PIECE_BYTES, began_ns);
+	double faster = rate_of(bytes, began_ns);
 	*rate = faster > *rate ? faster : *rate;
 }
 
+static void measure_piece(struct gw_doctor_rates *rates, uint8_t *piece, uint64_t bytes)
+{
+	madvise(piece, bytes, MADV_HUGEPAGE); /* as an arena without a pool of huge pages */
+	uint64_t began = gw_now_ns();
+	for (uint64_t at = 0; at < bytes; at += PAGE_BYTES)
+		*(volatile uint8_t *)(piece + at) = 1;
+	take_faster(&rates->touch, bytes, began);
+	began = gw_now_ns();
+	volatile uint64_t digest = gw_digest(piece, bytes);
+	(void)digest;
+	take_faster(&rates->digest, bytes, began);
+	began = gw_now_ns();
+	if (mlock(piece, bytes) == 0)
+		take_faster(&rates->pin, bytes, began);
+}
+
+/* In a small control group this touches little: the kernel would end this process, whose question is what the group
+ * needs. Pieces that were touched stay until the end, since their pages would be used again while they are in caches.
+ */
 static void measure_memory(struct gw_doctor_rates *rates)
 {
+	struct gw_memory memory;
+	gw_memory_read("", -1, &memory);
+	uint64_t bytes = memory.available / 4 < TOUCH_BYTES ? memory.available / 4 : TOUCH_BYTES;
+	uint64_t piece = ceiling(bytes / PIECES, HUGE_BYTES) * HUGE_BYTES;
 	uint8_t *pages = mmap(NULL, TOUCH_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (pages == MAP_FAILED)
 		return;
-	madvise(pages, TOUCH_BYTES, MADV_HUGEPAGE); /* as an arena without a pool of huge pages */
-	for (uint8_t *piece = pages; piece < pages + TOUCH_BYTES; piece += PIECE_BYTES) {
-		uint64_t began = gw_now_ns();
-		for (uint64_t at = 0; at < PIECE_BYTES; at += PAGE_BYTES)
-			*(volatile uint8_t *)(piece + at) = 1;
-		take_faster(&rates->touch, began);
-		began = gw_now_ns();
-		volatile uint64_t digest = gw_digest(piece, PIECE_BYTES);
-		(void)digest;
-		take_faster(&rates->digest, began);
-		began = gw_now_ns();
-		if (mlock(piece, PIECE_BYTES) == 0)
-			take_faster(&rates->pin, began);
-	}
+	for (uint64_t at = 0; piece > 0 && at + piece <= bytes; at += piece)
+		measure_piece(rates, pages + at, piece);
 	munmap(pages, TOUCH_BYTES);
 }
 
