@@ -172,6 +172,7 @@ done <<'TABLE'
 2 fanouts          doctor --part-config graph
 2 part-config      doctor --fanouts 5
 2 server           doctor --part-config graph --fanouts 5 --server 127.0.0.1:1
+2 bytes            doctor --part-config graph --fanouts 5 --bytes 1G
 1 one.part         doctor --part-config graph --fanouts 5
 2 nonsense         bench nonsense
 2 FOLDER           checkpoint --servers 127.0.0.1:1

@@ -112,8 +112,9 @@ static gw_status doctor_check_together(void *input)
 	if (!c->part_config != (c->plan.fanouts.hops == 0))
 		return gw_fail(GW_INVALID, "--part-config and --fanouts belong together: give both, or none");
 	if (c->part_config)
-		return c->peers.count == 0 ? GW_OK
-					   : gw_fail(GW_INVALID, "--part-config is about a graph: leave out --server");
+		return c->peers.count == 0 && !c->doctor.bytes
+			       ? GW_OK
+			       : gw_fail(GW_INVALID, "--part-config is about a graph: leave out --server and --bytes");
 	if (c->peers.count == 0 && gw_is_launched()) {
 		gw_status status = gw_launched_read(&c->launched);
 		for (uint32_t i = 0; status == GW_OK && i < c->launched.server_count; i++)
