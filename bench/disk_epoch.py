@@ -27,6 +27,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from control_group import ControlGroup, drop_page_cache
+
 EPOCH = """
 import hashlib, json, sys, time
 sys.modules["torch"] = None  # it takes more memory than the rest
@@ -56,25 +58,9 @@ print(json.dumps({"s": time.perf_counter() - begun, "digest": digest.hexdigest()
 """
 
 
-class ControlGroup:
-    """A control group with a limit of memory, of version 1 or 2."""
-
-    def __init__(self, bytes_: int) -> None:
-        first = os.path.isdir("/sys/fs/cgroup/memory")
-        self.folder = Path(f"/sys/fs/cgroup/{'memory/' if first else ''}gw-disk-epoch-{os.getpid()}")
-        self.folder.mkdir()
-        (self.folder / ("memory.limit_in_bytes" if first else "memory.max")).write_text(str(bytes_))
-
-    def enter(self) -> None:
-        (self.folder / "cgroup.procs").write_text(str(os.getpid()))
-
-    def remove(self) -> None:
-        self.folder.rmdir()
-
-
 def epoch(folder: Path, way: str, options: dict[str, object], group: ControlGroup) -> dict[str, float] | None:
     """One epoch's figures; None: it did not end in time."""
-    Path("/proc/sys/vm/drop_caches").write_text("1")
+    drop_page_cache()
     process = subprocess.Popen([sys.executable, "-c", EPOCH, folder, way, json.dumps(options)], stdout=subprocess.PIPE,
                                text=True, preexec_fn=group.enter if way != "memory" else None)
     try:
@@ -116,17 +102,13 @@ def main() -> None:
         subprocess.run([os.environ.get("GRAPHWIRE", "graphwire"), "generate", "rmat", "--scale", arguments.scale,
                         "--edge-factor", arguments.edge_factor, "--features", arguments.columns, "--out", folder,
                         "--quiet"], check=True)
-        os.sync()
         bytes_ = sum(file.stat().st_size for file in folder.rglob("*.npy"))
         rows = (1 << int(arguments.scale)) * int(arguments.columns) * 4
         options = {"disk_cache": arguments.disk_cache, "seeds": arguments.seeds, "batch_size": arguments.batch_size,
                    "fanouts": [int(word) for word in arguments.fanouts.split(",")], "patience": arguments.patience,
                    "cache_bytes": int(arguments.cache_share * rows)}
-        group = ControlGroup(bytes_ // 4)
-        try:
+        with ControlGroup(bytes_ // 4) as group:
             report(folder, bytes_, rows, options, arguments, group)
-        finally:
-            group.remove()
 
 
 def report(folder: Path, bytes_: int, rows: int, options: dict[str, object], arguments: argparse.Namespace,
