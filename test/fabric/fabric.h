@@ -43,6 +43,7 @@ struct fabric_reads fabric_reads(void);
 struct fabric_counts {
 	uint64_t qps_made, qps_open;
 	uint64_t messages[FABRIC_TYPES]; /* by their first byte: enum verbs_message_type */
+	uint64_t posts[FABRIC_TYPES];    /* calls that posted messages, by the first message's type */
 	uint64_t message_bytes;
 	uint64_t pinned_bytes; /* registered and not readable by peers: destinations and messages */
 };
