@@ -18,6 +18,7 @@
 #include "protocol/ops.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/client_setup.h"
+#include "test/support/drawn.h"
 #include "test/support/must.h"
 #include "transport/transport.h"
 
@@ -159,6 +160,88 @@ static void standalone_clients_give_the_bytes(void **state)
 	}
 }
 
+/* --- lists --- */
+
+/* Their columns too; together with rows, and columns alone. */
+static const char *const of_lists[][3] = {{"lists", NULL}, {"lists", "feat", NULL}, {"year", "weight", NULL}};
+
+static struct gw_client *open_lists_on_disk(const struct setup *setup, const char *const *names, uint32_t threads)
+{
+	uint32_t count = 0;
+	while (names[count])
+		count++;
+	const struct gw_client_options options = {.part_config = setup->fixture.folder,
+						  .threads = threads,
+						  .on_disk = names,
+						  .on_disk_count = count,
+						  .disk_cache = GW_DISK_CACHE_MIN};
+	return open_client(&options);
+}
+
+static void same_draws(struct gw_client *client, const struct drawn *expected)
+{
+	struct drawn got;
+	draw_all(&got, client);
+	expect_same(&got, expected);
+	gw_client_close(client);
+}
+
+static void lists_on_disk_give_the_bytes(void **state)
+{
+	(void)state;
+	static const char *const offers[] = {"tcp", "shm", NULL}, *const ways[] = {NULL, "reads", "requests"};
+	for (uint32_t run = 0; run < 6; run++) {
+		struct setup setup;
+		struct drawn expected;
+		const uint32_t parts = run % 2 ? PARTS : 1;
+		const char *const *names = of_lists[run % 3];
+		for (uint32_t i = 0; names[i]; i++)
+			cluster_leave_on_disk(names[i]);
+		cluster_offer(cluster_is_rdma() ? "verbs" : offers[run / 2]);
+		setup_begin(&setup, 620 + run, parts, NULL);
+		drawn_begin();
+		struct gw_client *files = open_files(&setup);
+		draw_all(&expected, files);
+		for (uint32_t threads = 1; threads <= 3; threads += 2)
+			same_draws(open_lists_on_disk(&setup, names, threads), &expected);
+		for (uint32_t way = 0; way < 3; way++) {
+			const struct gw_client_options options = {.servers = setup.cluster.list,
+								  .server_count = parts,
+								  .threads = 1 + way,
+								  .neighbours = ways[way]};
+			same_draws(open_client(&options), &expected);
+		}
+		struct gw_client *client = open_servers(&setup, parts, NULL);
+		same_rows(client, files);
+		gw_client_close(client);
+		assert_true(counts_of(&setup, 0).reads > 0);
+		gw_client_close(files);
+		end(&setup);
+	}
+}
+
+/* A server of one host holds the lists that another one leaves on disk. */
+static void lists_are_held_by_another(void **state)
+{
+	(void)state;
+	struct setup setup;
+	struct drawn expected;
+	cluster_leave_on_disk("lists");
+	cluster_offer("shm");
+	setup_begin(&setup, 628, PARTS, NULL);
+	cluster_leave_on_disk(NULL);
+	setup.cluster.lists = GW_SERVER_LISTS_ALL;
+	cluster_kill(&setup.cluster, 0);
+	cluster_revive(&setup.cluster, 0);
+	drawn_begin();
+	struct gw_client *files = open_files(&setup);
+	draw_all(&expected, files);
+	gw_client_close(files);
+	same_draws(open_servers(&setup, PARTS, NULL), &expected);
+	assert_int_equal(counts_of(&setup, 1).rows, 0);
+	end(&setup);
+}
+
 /* One server leaves rows on disk that the others have in memory. */
 static void parts_differ(void **state)
 {
@@ -188,9 +271,11 @@ static void bad_options(void **state)
 		const char *name;
 		gw_status status;
 		const char *text;
-	} bad[] = {{"nix", GW_NOT_FOUND, "on_disk nix"},       {"lists", GW_UNSUPPORTED, "neighbours in memory"},
-		   {"paper/indptr", GW_INVALID, "no feature"}, {"weight.alias", GW_INVALID, "no feature"},
-		   {"", GW_NOT_FOUND, "no such feature"},      {NULL, GW_INVALID, "is NULL"}};
+	} bad[] = {{"nix", GW_NOT_FOUND, "on_disk nix"},
+		   {"paper/indptr", GW_INVALID, "no feature"},
+		   {"weight.alias", GW_INVALID, "no feature"},
+		   {"", GW_NOT_FOUND, "no such feature"},
+		   {NULL, GW_INVALID, "is NULL"}};
 	const struct gw_client_options alone = {.part_config = setup.fixture.folder, .threads = 1};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct gw_client_options options = alone;
@@ -221,43 +306,16 @@ static void bad_options(void **state)
 	assert_int_equal(gw_address_parse("127.0.0.1:0", &serve.listen), GW_OK);
 	expect(gw_server_start(&serve, &server), GW_INVALID, "exclude each other");
 	serve.mutable_count = 0;
+	serve.on_disk_features[0] = "lists";
+	serve.lists = GW_SERVER_LISTS_ALL;
+	expect(gw_server_start(&serve, &server), GW_INVALID, "--lists all and --on-disk lists");
+	serve.lists = GW_SERVER_LISTS_OWN;
 	serve.on_disk_features[0] = "nix";
 	expect(gw_server_start(&serve, &server), GW_NOT_FOUND, "--on-disk nix");
 	serve.on_disk_count = 0;
 	serve.disk_cache = 1 << 20;
 	expect(gw_server_start(&serve, &server), GW_INVALID, "without --on-disk");
 	setup_end(&setup);
-}
-
-/* Drawing by a column that stays on disk: refused by name, where the client draws and where the server does. */
-static void draws_by_columns_on_disk(void **state)
-{
-	(void)state;
-	struct setup setup;
-	static const char *const columns[] = {"year", "weight"};
-	cluster_leave_on_disk("year");
-	cluster_leave_on_disk("weight");
-	setup_begin(&setup, 640, 1, NULL);
-	const char *const folder = setup.fixture.folder;
-	const struct gw_client_options options[] = {
-		{.part_config = folder, .threads = 1, .on_disk = columns, .on_disk_count = 2},
-		{.servers = setup.cluster.list, .server_count = 1, .threads = 1, .neighbours = "reads"},
-		{.servers = setup.cluster.list, .server_count = 1, .threads = 1, .neighbours = "requests"}};
-	const int64_t ids[] = {1, 2, 3, 4}, times[] = {5, 5, 5, 5};
-	const struct gw_neighbours_spec timed = {
-		.etype = FIXTURE_CITES, .fanout = 2, .rule = {.time = "year"}, .times = times};
-	const struct gw_neighbours_spec weighted = {.etype = FIXTURE_CITES, .fanout = 2, .rule = {.weight = "weight"}};
-	struct gw_edge_list *list;
-	for (int i = 0; i < 3; i++) {
-		struct gw_client *client = open_client(&options[i]);
-		expect(gw_neighbours(client, &timed, 1, 1, ids, 4, &list), GW_UNSUPPORTED, "year");
-		assert_non_null(strstr(gw_last_error(), "on disk"));
-		expect(gw_neighbours(client, &weighted, 1, 1, ids, 4, &list), GW_UNSUPPORTED, "weight");
-		assert_non_null(strstr(gw_last_error(), "on disk"));
-		gw_client_close(client);
-	}
-	setup_end(&setup);
-	cluster_leave_on_disk(NULL);
 }
 
 /* --- requests of other clients --- */
@@ -516,7 +574,8 @@ int main(void)
 		cmocka_unit_test(standalone_clients_give_the_bytes),
 		cmocka_unit_test(parts_differ),
 		cmocka_unit_test(bad_options),
-		cmocka_unit_test(draws_by_columns_on_disk),
+		cmocka_unit_test(lists_on_disk_give_the_bytes),
+		cmocka_unit_test(lists_are_held_by_another),
 		cmocka_unit_test(older_clients_are_refused),
 		cmocka_unit_test(bad_requests_are_refused),
 		cmocka_unit_test(cut_files),

@@ -365,6 +365,7 @@ struct fabric_counts fabric_counts(void)
 	struct fabric_counts counts = fabric.counts;
 	counts.qps_open = fabric.qp_count;
 	counts.pinned_bytes = fabric_pinned();
+	counts.registrations = fabric_registrations();
 	pthread_mutex_unlock(&fabric_lock);
 	return counts;
 }
