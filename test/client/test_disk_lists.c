@@ -1,11 +1,13 @@
 /* Lists and columns of edges that stay on disk, of servers over every transport and of standalone clients: all draws
  * and look-ups have the bytes of lists in memory; faults of files, servers, clients and memory. The oracle is a
  * standalone client that has loaded everything. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -153,8 +155,30 @@ static void lists_are_held_by_another(void **state)
 
 /* --- faults --- */
 
-/* A file that is cut while it is served: what needs it names it, and everything else goes on. */
-static void cut_files(void **state)
+static void file_of(const struct setup *setup, const char *key, char path[512])
+{
+	const struct gw_graph_meta *meta = setup->cluster.servers[0]->meta;
+	snprintf(path, 512, "%s/%s", meta->folder, gw_meta_array(meta, 0, key)->file);
+}
+
+/* From now on reads of the open file fail with EIO: /proc/self/mem stands for it, whose lowest pages are not mapped. */
+static void lose_medium(const char *path)
+{
+	struct stat wanted, found;
+	int mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC), swapped = 0;
+	assert_true(mem >= 0);
+	assert_int_equal(stat(path, &wanted), 0);
+	for (int fd = 3; fd < 1024; fd++) {
+		if (fstat(fd, &found) == 0 && found.st_ino == wanted.st_ino && found.st_dev == wanted.st_dev)
+			swapped += dup2(mem, fd) == fd;
+	}
+	assert_true(swapped > 0);
+	close(mem);
+}
+
+/* A file that is cut, or whose medium fails, while it is served: what needs it names it and the place, and everything
+ * else goes on. */
+static void bad_files(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -164,13 +188,11 @@ static void cut_files(void **state)
 	struct gw_edge_list *list;
 	begin(&setup, 632, 1, "tcp");
 	struct gw_client *client = open_servers(&setup, 1);
-	const struct gw_graph_meta *meta = setup.cluster.servers[0]->meta;
-	snprintf(path, sizeof(path), "%s/%s", meta->folder,
-		 gw_meta_array(meta, 0, "edge/paper__cites__paper/indices")->file);
-	assert_int_equal(truncate(path, 200), 0);
+	file_of(&setup, "edge/paper__cites__paper/indices", path);
+	assert_int_equal(truncate(path, 4096 + 200), 0);
 	const struct gw_neighbours_spec all = {.etype = FIXTURE_CITES, .fanout = GW_ALL_NEIGHBOURS};
 	expect(gw_neighbours(client, &all, 1, 1, ids, 4, &list), GW_FORMAT, path);
-	assert_non_null(strstr(gw_last_error(), "ends at byte 200"));
+	assert_non_null(strstr(gw_last_error(), "ends at byte 4296"));
 	expect(gw_find_edges(client, FIXTURE_CITES, &edge, 1, &src, &dst), GW_FORMAT, path);
 	const struct gw_subgraph_spec among = {
 		.etype = FIXTURE_CITES, .src = {.count = 4, .ids = ids}, .dst = {.count = 4, .ids = ids}};
@@ -180,6 +202,13 @@ static void cut_files(void **state)
 	must(gw_neighbours(client, &others, 1, 1, ids, 4, &list));
 	gw_edge_list_free(list);
 	assert_true(counts_of(&setup, 0).errors > 0);
+	file_of(&setup, "edge/author__knows__author/indices", path);
+	lose_medium(path);
+	const struct gw_neighbours_spec lost = {.etype = FIXTURE_KNOWS, .fanout = 2};
+	expect(gw_neighbours(client, &lost, 1, 1, ids, 4, &list), GW_IO, path);
+	assert_non_null(strstr(gw_last_error(), "read at byte 4096"));
+	must(gw_neighbours(client, &others, 1, 1, ids, 4, &list));
+	gw_edge_list_free(list);
 	gw_client_close(client);
 	finish(&setup);
 }
@@ -291,7 +320,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lists_on_disk_give_the_bytes),
 		cmocka_unit_test(lists_are_held_by_another),
-		cmocka_unit_test(cut_files),
+		cmocka_unit_test(bad_files),
 		cmocka_unit_test(servers_come_and_go),
 		cmocka_unit_test(clients_give_up),
 		cmocka_unit_test(memory_runs_out),
