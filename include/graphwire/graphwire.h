@@ -134,8 +134,9 @@ struct gw_client_options {
 	struct gw_landing_memory
 		memory; /* without functions, rows land in the client's own memory; GW_INVALID: one function */
 	/* Standalone: features ("feat" of any type, "paper/feat", or the array's key) whose rows stay in their files,
-	 * and are read when they are fetched, through a cache of blocks. Everything else is loaded. NULL: nothing
-	 * stays. */
+	 * and are read when they are fetched, through a cache of blocks. "lists": the neighbours, the ids and the
+	 * columns of one number of all edges, which are read when they are drawn from. Everything else is loaded. NULL:
+	 * nothing stays. */
 	const char *const *on_disk;
 	uint32_t on_disk_count;
 	uint64_t disk_cache; /* memory for blocks of these files, at least 1 MiB; 0: 256 MiB */
