@@ -111,20 +111,22 @@ def test_graph_larger_than_memory(tmp_path, name, words):
     folder = control_group(LIMIT)
     if folder is None:
         pytest.skip("this user can make no control group of memory")
-    try:
-        def within():
-            with open(f"{folder}/cgroup.procs", "w") as file:
-                file.write(str(os.getpid()))
 
-        limited = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "g"), "disk", name], capture_output=True,
-                                 text=True, preexec_fn=within)
+    def epoch_of(way, **options):
+        return subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "g"), way, name], capture_output=True,
+                              text=True, **options)
+
+    def within():
+        with open(f"{folder}/cgroup.procs", "w") as file:
+            file.write(str(os.getpid()))
+
+    try:
+        limited = epoch_of("disk", preexec_fn=within)
         assert limited.returncode == 0, limited.stderr
-        refused = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "g"), "memory", name], capture_output=True,
-                                 text=True, preexec_fn=within)
+        refused = epoch_of("memory", preexec_fn=within)
         assert refused.returncode != 0, "the limit does not bind"
     finally:
         os.rmdir(folder)
-    whole = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "g"), "memory", name], capture_output=True,
-                           text=True)
+    whole = epoch_of("memory")
     assert whole.returncode == 0, whole.stderr
     assert limited.stdout == whole.stdout
