@@ -42,6 +42,7 @@
 #include <graphwire/digests.h>
 #include <graphwire/edges.h>
 #include <graphwire/log.h>
+#include <graphwire/lookahead.h>
 #include <graphwire/split.h>
 #include <graphwire/stats.h>
 #include <graphwire/tensors.h>
