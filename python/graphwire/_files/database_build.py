@@ -80,7 +80,7 @@ class Build:
     def _anew(self) -> None:
         steps = Steps(self._database, self._options, self._others)
         with Scratch(self._out.absolute().parent, f".{self._out.name}") as folder:
-            words, names = self._database.write(folder, self._progress, steps.settled)
+            words, names = self._database.write(folder, self._progress, steps.settled, steps.limit)
             steps.note()
             words = ["import", *words, *steps.records(folder), *self._options, "--edge-ids", *self._last()]
             run(words, names, self._progress, prints=self._prints)
