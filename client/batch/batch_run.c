@@ -127,7 +127,7 @@ static void batch_sample(struct gw_batch *batch)
 		gw_trace_span_end(&gw_batch_spans[GW_SPAN_SAMPLE], began, 0, 0);
 		if (status == GW_OK) {
 			if (batch->engine->lists_link)
-				gw_link_count(&batch->engine->held_hops, batch->spec.hops);
+				gw_link_count(&batch->engine->lists_link->counts.held_hops, batch->spec.hops);
 			gw_batch_fetch(batch);
 			return;
 		}

@@ -420,6 +420,6 @@ void gw_hop_start(struct gw_hop *hop, struct gw_job *job)
 		}
 	}
 	if (held)
-		gw_link_count(&hop->engine->held_hops, 1);
+		gw_link_count(&hop->engine->lists_link->counts.held_hops, 1);
 	gw_fan_in_end_one(&hop->answers, status);
 }
