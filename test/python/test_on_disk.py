@@ -3,7 +3,6 @@ times the memory."""
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import graphwire
 import numpy as np
 import pytest
 from conftest import run
+from control_group import control_group
 
 
 def epoch(graph):
@@ -66,41 +66,17 @@ PROGRAM = textwrap.dedent("""
 """)
 
 
-def control_group(megabytes):
-    """The folder of a new control group with this limit of memory; None: this user can make none."""
-    first = os.path.isdir("/sys/fs/cgroup/memory")
-    folder = f"/sys/fs/cgroup/{'memory/' if first else ''}gw-on-disk-{os.getpid()}"
-    try:
-        os.mkdir(folder)
-        with open(f"{folder}/{'memory.limit_in_bytes' if first else 'memory.max'}", "w") as file:
-            file.write(str(megabytes << 20))
-    except OSError:
-        if os.path.isdir(folder):
-            os.rmdir(folder)
-        return None
-    return folder
-
-
 def test_graph_larger_than_memory(tmp_path):
     """An epoch of a graph of which a quarter fits in the process's memory, with the digest of an epoch in memory."""
     run("generate", "rmat", "--scale", "17", "--edge-factor", "2", "--features", "768", "--out", tmp_path / "g",
         "--quiet")  # 384 MiB of rows
-    folder = control_group(96)
-    if folder is None:
-        pytest.skip("this user can make no control group of memory")
-    try:
-        def within():
-            with open(f"{folder}/cgroup.procs", "w") as file:
-                file.write(str(os.getpid()))
-
+    with control_group(96) as within:
         limited = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "g"), "disk"], capture_output=True,
                                  text=True, preexec_fn=within)
         assert limited.returncode == 0, limited.stderr
         refused = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "g"), "memory"], capture_output=True,
                                  text=True, preexec_fn=within)
         assert refused.returncode != 0, "the limit does not bind"
-    finally:
-        os.rmdir(folder)
     whole = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "g"), "memory"], capture_output=True,
                            text=True)
     assert whole.returncode == 0, whole.stderr
