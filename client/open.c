@@ -184,10 +184,10 @@ static gw_status open_take_options(struct gw_client *client, const struct gw_cli
 			       "on_disk and disk_cache are for a standalone client: with servers, give them "
 			       "--on-disk and --disk-cache");
 	if (options->disk_cache && !options->on_disk_count)
-		return gw_fail(GW_INVALID, "disk_cache without on_disk: name the features that stay on disk");
+		return gw_fail(GW_INVALID, "disk_cache without on_disk: name what stays on disk");
 	if (options->on_disk_count && !options->on_disk)
 		return gw_fail(GW_INVALID, "%u features in on_disk, and no names", options->on_disk_count);
-	if (client->neighbours == GW_NEIGHBOURS_REQUESTS && options->server_count == 0)
+	if (client->neighbours == GW_NEIGHBOURS_REQUESTS && options->server_count == 0 && !client->lists_only)
 		return gw_fail(GW_INVALID,
 			       "neighbours = \"requests\" needs servers: a standalone client has its lists in memory");
 	if (options->server_count > GW_PARTS_MAX || (options->server_count && !options->servers))

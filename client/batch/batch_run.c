@@ -421,7 +421,8 @@ uint64_t gw_minibatch_digest(const struct gw_minibatch *minibatch)
 			digest = gw_digest_add(digest, &edges->etype, 4);
 			digest = gw_digest_add(digest, edges->indptr, (edges->dst_count + 1) * 8);
 			digest = gw_digest_add(digest, edges->indices, edges->edge_count * index_bytes);
-			digest = gw_digest_add(digest, edges->edge_ids, edges->edge_count * 8);
+			if (edges->edge_ids)
+				digest = gw_digest_add(digest, edges->edge_ids, edges->edge_count * 8);
 		}
 	}
 	for (uint32_t t = 0; t < minibatch->num_ntypes; t++)

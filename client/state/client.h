@@ -142,7 +142,7 @@ struct gw_engine {
 	struct gw_link *lists_link;        /* mapped, with lists of other parts; or NULL */
 	struct gw_slab slab;               /* memory for replies */
 	struct gw_hop *spare_hop;          /* left by the last list of in-edges, for the next one; or NULL */
-	struct gw_vec buffers;             /* struct gw_buffer *: from gw_buffer_alloc, by address */
+	struct gw_vec buffers;             /* struct gw_buffer *: of client/rows/buffer.c, by address */
 	uint32_t buffer_count;
 	_Atomic(struct gw_job *) inbox; /* newest first */
 	_Atomic uint32_t cancels;       /* cancel requests that the engine has not yet handled */
@@ -224,7 +224,7 @@ struct gw_client {
 	/* Unused batches, by engine. */
 	pthread_mutex_t batches_lock;
 	struct gw_batch **unused; /* [engine_count + 1] */
-	/* Buffers of gw_buffer_alloc. */
+	/* Buffers of gw_buffer_alloc and gw_buffer_lend. */
 	struct gw_client_buffer *buffers;
 	void *_Atomic spare_calls[2]; /* kept by gather_call.c; [1]: of the short calls' engine */
 	/* Mutable tensors. */

@@ -169,6 +169,21 @@ gw_status gw_filemap_check(void)
 	return status;
 }
 
+bool gw_filemap_has(const struct stat *file)
+{
+	bool found = false;
+	pthread_mutex_lock(&lock);
+	for (struct block *block = &first_block; block && !found; block = atomic_load(&block->next)) {
+		for (int i = 0; i < SLOTS_PER_BLOCK && !found; i++) {
+			const struct filemap_slot *slot = &block->slots[i];
+			found = atomic_load(&slot->from) && slot->info.st_dev == file->st_dev &&
+				slot->info.st_ino == file->st_ino;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
 /* ---- the guard ---- */
 
 struct line {

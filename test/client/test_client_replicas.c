@@ -94,6 +94,31 @@ static void epochs_have_the_same_bytes(void **state)
 	}
 }
 
+/* Only one server was started again after the parts got replicas, or lost them. */
+static void servers_of_two_versions_are_refused(void **state)
+{
+	(void)state;
+	for (uint32_t gets = 0; gets < 2; gets++) {
+		struct setup setup;
+		gw_fixture_begin(&setup.fixture, 83 + gets, SETUP_SCALE, 2);
+		gw_fixture_write(&setup.fixture);
+		if (!gets)
+			replicate(setup.fixture.folder, "20%", "degree");
+		cluster_begin(&setup.cluster, setup.fixture.folder, 2, NULL);
+		replicate(setup.fixture.folder, gets ? "20%" : "0", "degree");
+		for (uint32_t part = 0; part < 2; part++) {
+			cluster_kill(&setup.cluster, part);
+			cluster_revive(&setup.cluster, part);
+			const struct gw_client_options options = {.servers = setup.cluster.list, .server_count = 2};
+			if (part == 0)
+				expect_no_client(options, GW_PROTOCOL, "; start all servers again");
+			else
+				gw_client_close(open_client(&options));
+		}
+		setup_end(&setup);
+	}
+}
+
 /* With a replica of every row, no feature row comes over TCP: a gather of all rows reads nothing. */
 static void all_rows_are_near(void **state)
 {
@@ -317,9 +342,13 @@ static void mutable_rows_have_no_replicas(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(epochs_have_the_same_bytes),  cmocka_unit_test(all_rows_are_near),
-		cmocka_unit_test(the_near_part_is_lost),       cmocka_unit_test(the_near_part_is_lost_between_slices),
-		cmocka_unit_test(the_near_part_is_taken_over), cmocka_unit_test(mutable_rows_have_no_replicas),
+		cmocka_unit_test(servers_of_two_versions_are_refused),
+		cmocka_unit_test(epochs_have_the_same_bytes),
+		cmocka_unit_test(all_rows_are_near),
+		cmocka_unit_test(the_near_part_is_lost),
+		cmocka_unit_test(the_near_part_is_lost_between_slices),
+		cmocka_unit_test(the_near_part_is_taken_over),
+		cmocka_unit_test(mutable_rows_have_no_replicas),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

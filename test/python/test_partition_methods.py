@@ -10,7 +10,7 @@ import time
 import graphwire
 import numpy as np
 import pytest
-from control_group import control_group
+from control_groups import within
 
 PROGRAM = os.environ["GRAPHWIRE"]
 
@@ -172,7 +172,8 @@ def test_lp_is_refused_below_its_memory(tmp_path):
     src, dst = hubs(12)
     imported(tmp_path, src, dst)
     nodes = int(max(src.max(), dst.max())) + 1
-    words = [PROGRAM, "partition", tmp_path / "whole", "--num-parts", "2", "--method", "lp", "--out", tmp_path / "parts"]
+    words = [PROGRAM, "partition", tmp_path / "whole", "--num-parts", "2", "--method", "lp"]
+    words += ["--out", tmp_path / "parts"]
     done = subprocess.run([*words, "--memory", str(24 * nodes - 1)], capture_output=True, text=True)
     assert done.returncode == 1 and "label propagation: needs about" in done.stderr
     assert "--method lp" not in done.stderr and not (tmp_path / "parts").exists()
@@ -185,9 +186,12 @@ def test_auto_knows_its_control_group(megabytes, nodes, edges, best, tmp_path):
     np.save(tmp_path / "edges.npy", np.random.default_rng(13).integers(0, nodes, (edges, 2)))
     subprocess.run([PROGRAM, "import", "--quiet", "--edges", tmp_path / "edges.npy", "--num-nodes", str(nodes),
                     "--name", "g", "--out", tmp_path / "whole"], check=True)
-    with control_group(megabytes) as within:
+    with within(megabytes, "auto") as enter:
+        if enter is None:
+            pytest.skip("this user can make no control group of memory")
         done = subprocess.run([PROGRAM, "partition", tmp_path / "whole", "--num-parts", "4", "--method", "auto",
-                               "--json", "--out", tmp_path / "parts"], capture_output=True, text=True, preexec_fn=within)
+                               "--json", "--out", tmp_path / "parts"], capture_output=True, text=True,
+                              preexec_fn=enter)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["part_method"] == best
 

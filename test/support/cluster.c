@@ -23,6 +23,13 @@ void cluster_limit_tensors(uint64_t bytes, uint32_t lease_ms)
 	tensor_lease_ms = lease_ms;
 }
 
+static uint32_t server_threads;
+
+void cluster_limit_threads(uint32_t threads)
+{
+	server_threads = threads;
+}
+
 static uint32_t idle_ms;
 
 void cluster_limit_silence(uint32_t ms)
@@ -57,7 +64,7 @@ static void start(struct cluster *cluster, uint32_t part, const char *tcp_driver
 	struct gw_server_options options = {.part_config = cluster->part_config,
 					    .part = part,
 					    .listen = cluster->addresses[part],
-					    .threads = 2,
+					    .threads = server_threads ? server_threads : 2,
 					    .numa = GW_NUMA_LOCAL,
 					    .huge = GW_HUGE_OFF,
 					    .insecure = cluster->insecure,

@@ -35,6 +35,9 @@ void cluster_offer(const char *transport);
  * default. */
 void cluster_limit_tensors(uint64_t bytes, uint32_t lease_ms);
 
+/* Threads of each server that is started from now on; 0: 2. */
+void cluster_limit_threads(uint32_t threads);
+
 /* How long a client may be silent inside a frame, of each server that is started from now on; 0: the default. */
 void cluster_limit_silence(uint32_t ms);
 

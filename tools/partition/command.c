@@ -15,6 +15,7 @@
 #include "core/files/staging.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
+#include "tools/builder/builder.h"
 #include "tools/partition/report.h"
 #include "tools/tables_record.h"
 #include "tools/tools.h"
@@ -263,14 +264,22 @@ static uint64_t peak_bytes(int who)
  * output, even with --replace. */
 static gw_status check_output(const struct partition_arguments *a, const struct gw_graph_meta *meta)
 {
-	struct stat in, out;
+	struct stat out;
 	if (!a->replace && lstat(a->out, &out) == 0)
 		return gw_fail(GW_EXISTS, "%s: exists already; remove it, or add --replace", a->out);
-	if (a->replace && stat(a->out, &out) == 0 && stat(meta->folder[0] ? meta->folder : ".", &in) == 0 &&
-	    in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-		return gw_fail(GW_INVALID, "%s: is the input graph; choose another --out", a->out);
 	gw_status status = gw_staging_check_parent(a->out);
-	return status == GW_OK && a->replace ? gw_meta_check_replaceable(a->out, NULL) : status;
+	if (status == GW_OK && a->replace)
+		status = gw_meta_check_replaceable(a->out, NULL);
+	if (status == GW_OK && a->replace)
+		status = gw_builder_input_check(a->out, meta->folder[0] ? meta->folder : ".");
+	for (uint32_t i = 0; i < a->plan.given_count && status == GW_OK && a->replace; i++) {
+		const char *word = a->given[i], *equals = strchr(word, '=');
+		struct stat given;
+		const char *path = stat(word, &given) != 0 && equals ? equals + 1 : word;
+		if (stat(path, &given) == 0 && S_ISREG(given.st_mode))
+			status = gw_builder_input_check(a->out, path);
+	}
+	return status;
 }
 
 /* Before reading the arrays: refuses METIS in a build without METIS, and by its JSON a graph that is too large for

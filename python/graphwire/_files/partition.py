@@ -402,7 +402,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
             source = Path(whole)
             _build_whole(graph, source, name, flags, limit, resume, shown)
         elif isinstance(graph, Database):
-            words, names = graph.write(folder, shown)
+            words, names = graph.write(folder, shown, limit=limit)
         elif isinstance(graph, Tables):
             words, names = graph.write(folder, limit)
         elif isinstance(graph, Chunked):
