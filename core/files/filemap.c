@@ -24,6 +24,7 @@
 #include "core/memory/alloc.h"
 
 #define SLOTS_PER_BLOCK 64
+#define PAGE_BYTES      4096u
 #define LINE_BYTES      (GW_ERROR_TEXT_MAX + 256)
 #define CLEAR_LINE      "\r\033[K" /* overwrites a progress line on the terminal */
 
@@ -139,6 +140,14 @@ static bool has_changed(const struct filemap_slot *slot, struct stat *now)
 		return false;
 	return now->st_size != then->st_size || now->st_mtim.tv_sec != then->st_mtim.tv_sec ||
 	       now->st_mtim.tv_nsec != then->st_mtim.tv_nsec;
+}
+
+void gw_filemap_drop(const void *begin, const void *end)
+{
+	uintptr_t from = (uintptr_t)begin / PAGE_BYTES * PAGE_BYTES;
+	uintptr_t to = ((uintptr_t)end + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	if (begin && begin != end)
+		madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
 gw_status gw_filemap_check(void)

@@ -7,11 +7,11 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "core/errors/options.h"
+#include "core/files/filemap.h"
 #include "core/files/staging.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
@@ -173,7 +173,7 @@ static const struct gw_option table[] = {
 	 GW_OPTION_TEXT(A, out, .missing = "name a new folder for the parts")},
 	{"method", "metis|lp|kaminpar|random|auto",
 	 "metis (default) cuts few edges; lp, label propagation, cuts about as few in less memory and time, for any size; "
-	 "kaminpar runs Python's module of that name; random needs least; auto takes metis if it fits, else lp",
+	 "kaminpar runs Python's module of that name; random needs least; auto takes metis if it fits, else lp, else random",
 	 1, GW_OPTION_CHOICE(A, plan.method, methods)},
 	{"python", "PROGRAM",
 	 "the Python that has the module kaminpar (default python3); install it with pip install kaminpar", 1,
@@ -249,12 +249,8 @@ static double partition_seconds_since(uint64_t start_ns)
 static void drop_mapping(const struct gw_part *part)
 {
 	const struct gw_array *array;
-	for (uint32_t i = 0; (array = gw_part_array_at(part, i)); i++) {
-		uintptr_t begin = ((uintptr_t)array->data + 4095) & ~(uintptr_t)4095;
-		uintptr_t end = ((uintptr_t)array->data + array->rows * array->row_bytes) & ~(uintptr_t)4095;
-		if (array->data && begin < end)
-			madvise((void *)begin, end - begin, MADV_DONTNEED);
-	}
+	for (uint32_t i = 0; (array = gw_part_array_at(part, i)); i++)
+		gw_filemap_drop(array->data, array->data + array->rows * array->row_bytes);
 }
 
 static uint64_t peak_bytes(int who)
@@ -313,18 +309,18 @@ static gw_status replicate_parts(const struct partition_arguments *a, struct gw_
 			       : gw_context(status, "%s: the parts are whole, and have no replicas", report->config);
 }
 
-static gw_status run_part(const struct partition_arguments *a, const struct gw_part *part,
-			  struct gw_plan_report *report)
+static gw_status run_part(struct partition_arguments *a, const struct gw_part *part, struct gw_plan_report *report)
 {
 	struct gw_assignment assignment = {0};
 	struct gw_plan_quality quality = {0};
 	struct gw_split_stats split;
 	struct gw_replicate_report replicas = {0};
 	uint64_t measure_ns;
-	const struct gw_plan *plan = &a->plan;
+	struct gw_plan *plan = &a->plan;
 	gw_status status = gw_assignment_make(plan, part, &assignment);
 	if (status == GW_OK)
 		status = gw_assign(plan, part, &assignment);
+	report->method = gw_plan_method_name(plan->method);
 	measure_ns = gw_now_ns();
 	if (status == GW_OK)
 		status = gw_plan_quality_measure(plan, part, &assignment, &quality);
@@ -338,9 +334,11 @@ static gw_status run_part(const struct partition_arguments *a, const struct gw_p
 	if (status == GW_OK) {
 		if (plan->chosen)
 			assignment.note =
-				plan->method == GW_PLAN_METIS
-					? "auto took metis, whose memory suffices"
-					: "auto took lp, because METIS does not take this graph within the memory";
+				plan->method == GW_PLAN_METIS ? "auto took metis, whose memory suffices"
+				: plan->method == GW_PLAN_LP
+					? "auto took lp, because METIS does not take this graph, or not within the memory"
+					: "auto took random, because METIS and lp do not take this graph, or not within "
+					  "the memory";
 		report->assignment = &assignment;
 		report->quality = &quality;
 		report->split = &split;
@@ -399,7 +397,6 @@ static gw_status partition_command_run(const struct partition_arguments *a)
 	status = gw_plan_choose(&found.plan, part);
 	if (status != GW_OK)
 		goto close_part;
-	snprintf(meta->part_method, sizeof(meta->part_method), "%s", gw_plan_method_name(found.plan.method));
 	struct gw_plan_report report = {.meta = meta, .open_s = partition_seconds_since(start_ns)};
 	report.total_s = report.open_s;
 	char *config = gw_format("%s/%s.json", a->out, meta->graph_name);
