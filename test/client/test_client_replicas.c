@@ -59,7 +59,7 @@ static uint64_t read_bytes(const struct gw_client *client)
 	uint64_t bytes = 0;
 	uint32_t count = gw_client_get_stats(client, &stats, links, 64);
 	for (uint32_t i = 0; i < count; i++)
-		bytes += strcmp(links[i].transport, "tcp") == 0 ? links[i].read_bytes : 0;
+		bytes += strcmp(links[i].transport, cluster_far()) == 0 ? links[i].read_bytes : 0;
 	return bytes;
 }
 
