@@ -18,7 +18,6 @@
 #include "protocol/ops.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/client_setup.h"
-#include "test/support/drawn.h"
 #include "test/support/must.h"
 #include "transport/transport.h"
 
@@ -158,88 +157,6 @@ static void standalone_clients_give_the_bytes(void **state)
 		gw_client_close(files);
 		setup_end(&setup);
 	}
-}
-
-/* --- lists --- */
-
-/* Their columns too; together with rows, and columns alone. */
-static const char *const of_lists[][3] = {{"lists", NULL}, {"lists", "feat", NULL}, {"year", "weight", NULL}};
-
-static struct gw_client *open_lists_on_disk(const struct setup *setup, const char *const *names, uint32_t threads)
-{
-	uint32_t count = 0;
-	while (names[count])
-		count++;
-	const struct gw_client_options options = {.part_config = setup->fixture.folder,
-						  .threads = threads,
-						  .on_disk = names,
-						  .on_disk_count = count,
-						  .disk_cache = GW_DISK_CACHE_MIN};
-	return open_client(&options);
-}
-
-static void same_draws(struct gw_client *client, const struct drawn *expected)
-{
-	struct drawn got;
-	draw_all(&got, client);
-	expect_same(&got, expected);
-	gw_client_close(client);
-}
-
-static void lists_on_disk_give_the_bytes(void **state)
-{
-	(void)state;
-	static const char *const offers[] = {"tcp", "shm", NULL}, *const ways[] = {NULL, "reads", "requests"};
-	for (uint32_t run = 0; run < 6; run++) {
-		struct setup setup;
-		struct drawn expected;
-		const uint32_t parts = run % 2 ? PARTS : 1;
-		const char *const *names = of_lists[run % 3];
-		for (uint32_t i = 0; names[i]; i++)
-			cluster_leave_on_disk(names[i]);
-		cluster_offer(cluster_is_rdma() ? "verbs" : offers[run / 2]);
-		setup_begin(&setup, 620 + run, parts, NULL);
-		drawn_begin();
-		struct gw_client *files = open_files(&setup);
-		draw_all(&expected, files);
-		for (uint32_t threads = 1; threads <= 3; threads += 2)
-			same_draws(open_lists_on_disk(&setup, names, threads), &expected);
-		for (uint32_t way = 0; way < 3; way++) {
-			const struct gw_client_options options = {.servers = setup.cluster.list,
-								  .server_count = parts,
-								  .threads = 1 + way,
-								  .neighbours = ways[way]};
-			same_draws(open_client(&options), &expected);
-		}
-		struct gw_client *client = open_servers(&setup, parts, NULL);
-		same_rows(client, files);
-		gw_client_close(client);
-		assert_true(counts_of(&setup, 0).reads > 0);
-		gw_client_close(files);
-		end(&setup);
-	}
-}
-
-/* A server of one host holds the lists that another one leaves on disk. */
-static void lists_are_held_by_another(void **state)
-{
-	(void)state;
-	struct setup setup;
-	struct drawn expected;
-	cluster_leave_on_disk("lists");
-	cluster_offer("shm");
-	setup_begin(&setup, 628, PARTS, NULL);
-	cluster_leave_on_disk(NULL);
-	setup.cluster.lists = GW_SERVER_LISTS_ALL;
-	cluster_kill(&setup.cluster, 0);
-	cluster_revive(&setup.cluster, 0);
-	drawn_begin();
-	struct gw_client *files = open_files(&setup);
-	draw_all(&expected, files);
-	gw_client_close(files);
-	same_draws(open_servers(&setup, PARTS, NULL), &expected);
-	assert_int_equal(counts_of(&setup, 1).rows, 0);
-	end(&setup);
 }
 
 /* One server leaves rows on disk that the others have in memory. */
@@ -574,8 +491,6 @@ int main(void)
 		cmocka_unit_test(standalone_clients_give_the_bytes),
 		cmocka_unit_test(parts_differ),
 		cmocka_unit_test(bad_options),
-		cmocka_unit_test(lists_on_disk_give_the_bytes),
-		cmocka_unit_test(lists_are_held_by_another),
 		cmocka_unit_test(older_clients_are_refused),
 		cmocka_unit_test(bad_requests_are_refused),
 		cmocka_unit_test(cut_files),

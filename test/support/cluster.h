@@ -28,6 +28,8 @@ void cluster_begin(struct cluster *cluster, const char *part_config, uint32_t pa
 void cluster_use_own_runtime_folder(void);
 /* Whether GRAPHWIRE_TEST_BED=verbs takes every test of the client over RDMA. */
 bool cluster_is_rdma(void);
+/* The transport to a server that offers nothing but its address: "verbs" or "tcp". */
+const char *cluster_far(void);
 /* What servers that are begun from now on offer besides TCP: "shm", "verbs"; at first, or with NULL: nothing. */
 void cluster_offer(const char *transport);
 

@@ -50,7 +50,7 @@ gw_status gw_means_graph_open(const struct gw_means_plan *plan, const struct gw_
 			      struct gw_means_graph *out);
 void gw_means_graph_close(struct gw_means_graph *graph);
 
-/* Bytes of the rows of these features: of a part, and of all parts. cache_bytes is a share of the latter. */
+/* Bytes of the rows of these features: of a part; of all parts. cache_bytes is a share of the latter. */
 double gw_means_row_bytes(const struct gw_means_graph *graph, uint32_t part, uint32_t store);
 uint64_t gw_means_all_bytes(const struct gw_means_graph *graph, uint32_t store);
 /* Bytes of the lists of all parts but one. */
