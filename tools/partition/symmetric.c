@@ -49,18 +49,19 @@ uint64_t gw_symmetric_bytes_max(uint64_t nodes, uint64_t edges)
 	       4 * edges * sizeof(int32_t) + (2 * nodes + 1) * sizeof(int32_t);
 }
 
-/* After a pass over the rows. */
+void gw_symmetric_leave(const struct gw_adjacency *a, uint64_t first, uint64_t last)
+{
+	const char *ids = a->indices;
+	uint64_t begin, end, unused;
+	gw_adjacency_list(a, first, &begin, &unused);
+	gw_adjacency_list(a, last, &unused, &end);
+	gw_filemap_drop(ids + begin * a->index_bytes, ids + end * a->index_bytes);
+}
+
 static void leave_rows(const struct gw_symmetric_source *source, uint64_t begin, uint64_t end)
 {
-	const struct gw_adjacency *a = source->adjacency;
-	const char *ids = a->indices;
-	uint64_t from, to;
-	if (!source->mapped || begin == end)
-		return;
-	gw_adjacency_list(a, begin, &from, &to);
-	uint64_t first = from;
-	gw_adjacency_list(a, end - 1, &from, &to);
-	gw_filemap_drop(ids + first * a->index_bytes, ids + to * a->index_bytes);
+	if (source->mapped && begin < end)
+		gw_symmetric_leave(source->adjacency, begin, end - 1);
 }
 
 static gw_status count_loops(void *context, uint64_t begin, uint64_t end, unsigned thread)

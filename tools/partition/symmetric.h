@@ -23,6 +23,10 @@ struct gw_symmetric {
 	struct gw_arena *arena;
 };
 
+/* After a pass over lists of a mapped file, from that of row `first` to that of row `last`: their pages leave the
+ * process's memory (gw_filemap_drop). */
+void gw_symmetric_leave(const struct gw_adjacency *adjacency, uint64_t first, uint64_t last);
+
 /* The number of edges whose two ends are the same node. */
 uint64_t gw_symmetric_loops(const struct gw_symmetric_source *sources, size_t count, unsigned threads);
 
