@@ -68,6 +68,13 @@ struct held_loader {
 
 void loader_end(struct held_loader *held);
 
+struct held_lookahead {
+	struct gw_lookahead *lookahead;
+	struct share *client;
+};
+
+void lookahead_end(struct held_lookahead *held);
+
 /* Owns copies of the arrays that a loader reads until it closes. */
 struct held_memory {
 	struct share *share;

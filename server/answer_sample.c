@@ -20,6 +20,7 @@
 #include "sampler/pick.h"
 #include "sampler/pick_long.h"
 #include "sampler/picks.h"
+#include "server/disk_lists.h"
 #include "server/server.h"
 
 #define REPLY_BYTES_MAX (16u << 20) /* of picks, even if a client asks for more */
@@ -412,6 +413,9 @@ static gw_status find_columns(const struct gw_server *server, struct sample_slic
 		if (!(slice->draw.kind->columns & GW_COLUMN_BIT(c)) || !gw_column_key(&slice->names, c, key))
 			continue;
 		const struct gw_array *array = gw_part_array(server->part, key);
+		if (array && array->apart == GW_ARRAY_ON_DISK)
+			return gw_fail(GW_UNSUPPORTED, "\"%s\" stays on disk (serve --on-disk): upgrade the client",
+				       key);
 		if (array && array->apart)
 			return gw_column_fail_mutable(&slice->names, c);
 		arrays[c] = array ? array->meta : NULL;
@@ -456,7 +460,9 @@ static gw_status find_draw(const struct gw_server *server, const struct gw_sampl
 		memcpy(from, slice->arrays.from, call->table_count * sizeof(*from));
 		slice->draw.groups.from = from;
 	}
-	gw_status status = take_names(server, call, slice);
+	gw_status status = gw_disk_lists_refuse(server->meta, call->etype, slice->adjacency);
+	if (status == GW_OK)
+		status = take_names(server, call, slice);
 	return status == GW_OK ? find_columns(server, slice) : status;
 }
 

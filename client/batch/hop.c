@@ -75,13 +75,6 @@ static void hop_share_free(struct gw_hop_share *share)
 	gw_recv_buffer_free(&share->records);
 }
 
-static void hop_entries_free(struct gw_hop_entries *entries)
-{
-	gw_vec_free(&entries->spans);
-	gw_vec_free(&entries->received_at);
-	gw_recv_buffer_free(&entries->received);
-}
-
 static void hop_source_free(struct gw_hop_source *source)
 {
 	gw_picks_free(&source->picks);
@@ -91,9 +84,9 @@ static void hop_source_free(struct gw_hop_source *source)
 	gw_vec_free(&source->begins);
 	gw_vec_free(&source->ends);
 	gw_picks_rounds_free(&source->rounds);
-	hop_entries_free(&source->neighbours);
+	gw_entries_free(&source->neighbours);
 	for (uint32_t c = 0; source->column_entries && c < GW_COLUMN_COUNT; c++)
-		hop_entries_free(&source->column_entries[c]);
+		gw_entries_free(&source->column_entries[c]);
 	gw_free(source->column_entries);
 }
 
@@ -160,6 +153,17 @@ static bool hop_local(struct gw_engine *engine, const struct gw_hop_source *sour
 	return memory->adjacency && gw_local_columns(engine, part, source->columns, columns);
 }
 
+/* The owner does not draw from arrays on its disk: the rounds ask it for their entries. */
+static bool hop_needs_disk(const struct gw_client *client, const struct gw_hop_source *source)
+{
+	const struct gw_list_places *lists = &client->list_places[source->direction][source->etype];
+	uint32_t part = source->share->part;
+	bool on_disk = lists->indices[part].on_disk || (lists->eids && lists->eids[part].on_disk);
+	for (uint32_t c = 0; source->columns && !on_disk && c < GW_COLUMN_COUNT; c++)
+		on_disk = source->columns->places[c] && source->columns->places[c][part].on_disk;
+	return on_disk;
+}
+
 /* A request contains 32-bit row numbers, so rows with larger numbers need reads. */
 static enum gw_hop_mode choose_mode(struct gw_engine *engine, const struct gw_hop_source *source)
 {
@@ -170,7 +174,7 @@ static enum gw_hop_mode choose_mode(struct gw_engine *engine, const struct gw_ho
 	struct gw_columns columns;
 	if (hop_local(engine, source, &memory, &columns))
 		return client->standalone ? GW_HOP_MEMORY : GW_HOP_MAPPED;
-	if (starts[part + 1] - starts[part] > UINT32_MAX)
+	if (starts[part + 1] - starts[part] > UINT32_MAX || hop_needs_disk(client, source))
 		return GW_HOP_READS;
 	if (client->neighbours != GW_NEIGHBOURS_AUTO)
 		return client->neighbours == GW_NEIGHBOURS_READS ? GW_HOP_READS : GW_HOP_REQUEST;
@@ -331,12 +335,9 @@ static void hop_source_cancel(struct gw_hop_source *source)
 {
 	if (source->link_op.owner)
 		gw_link_cancel(&source->link_op);
-	if (source->neighbours.link_op.owner)
-		gw_link_cancel(&source->neighbours.link_op);
-	for (uint32_t c = 0; source->column_entries && c < GW_COLUMN_COUNT; c++) {
-		if (source->column_entries[c].link_op.owner)
-			gw_link_cancel(&source->column_entries[c].link_op);
-	}
+	gw_entries_cancel(&source->neighbours);
+	for (uint32_t c = 0; source->column_entries && c < GW_COLUMN_COUNT; c++)
+		gw_entries_cancel(&source->column_entries[c]);
 }
 
 static void hop_cancel_link_ops(struct gw_fan_in *answers)
@@ -419,6 +420,6 @@ void gw_hop_start(struct gw_hop *hop, struct gw_job *job)
 		}
 	}
 	if (held)
-		gw_link_count(&hop->engine->held_hops, 1);
+		gw_link_count(&hop->engine->lists_link->counts.held_hops, 1);
 	gw_fan_in_end_one(&hop->answers, status);
 }

@@ -2,7 +2,8 @@
  *
  *   begin, want ... -> start
  *   nodes -> owners (book) -+-> in memory:  picked from the lists: of this process by take, mapped ones by start
- *                           +-> by reads:   degree records -> rounds of columns -> positions -> neighbours, in spans
+ *                           +-> by reads:   degree records -> rounds of columns -> positions -> neighbours, in spans;
+ *                           |               what is on the owner's disk, by requests for entries (entries.h)
  *                           +-> by request: rows -> the owner's picks (protocol/sample_call.h)
  *   all answered -> done -> take: the next nodes' edges, merged in the order of the nodes
  *

@@ -42,6 +42,7 @@
 #include <graphwire/digests.h>
 #include <graphwire/edges.h>
 #include <graphwire/log.h>
+#include <graphwire/lookahead.h>
 #include <graphwire/split.h>
 #include <graphwire/stats.h>
 #include <graphwire/tensors.h>
@@ -76,7 +77,8 @@ struct gw_ticket; /* an operation in progress */
  * waits while acquire runs. A child process calls neither for an inherited client.
  *
  * Over RDMA a read registers memory that it does not know, for one fetch: about as long as a copy takes. Pieces of a
- * buffer of gw_buffer_alloc are registered already. */
+ * buffer of gw_buffer_alloc or gw_buffer_lend are registered once: lend a block before its first use, outside of
+ * acquire, if it stays mapped. */
 struct gw_landing_memory {
 	/* Returns at least this many bytes (more than 0), aligned as malloc aligns them, whose contents do not matter;
 	 * or NULL: these rows land in the client's own memory, as without this function. */
@@ -134,8 +136,9 @@ struct gw_client_options {
 	struct gw_landing_memory
 		memory; /* without functions, rows land in the client's own memory; GW_INVALID: one function */
 	/* Standalone: features ("feat" of any type, "paper/feat", or the array's key) whose rows stay in their files,
-	 * and are read when they are fetched, through a cache of blocks. Everything else is loaded. NULL: nothing
-	 * stays. */
+	 * and are read when they are fetched, through a cache of blocks. "lists": the neighbours, the ids and the
+	 * columns of one number of all edges, which are read when they are drawn from. Everything else is loaded. NULL:
+	 * nothing stays. */
 	const char *const *on_disk;
 	uint32_t on_disk_count;
 	uint64_t disk_cache; /* memory for blocks of these files, at least 1 MiB; 0: 256 MiB */
@@ -334,6 +337,17 @@ GW_API void gw_cancel(struct gw_ticket *ticket);
 /* Allocates zeroed memory on huge pages, into which every transport writes rows without a copy. Returns NULL if memory
  * runs out. gw_client_close frees buffers that remain. */
 GW_API void *gw_buffer_alloc(struct gw_client *client, uint64_t bytes);
+
+/* The same for memory of the caller, which stays mapped at its address until gw_buffer_free or gw_client_close has
+ * returned: for the blocks of a pool that gw_client_options.memory takes from, for example. The memory stays the
+ * caller's. Over RDMA the first read into it registers it, once. Errors:
+ *
+ *   GW_INVALID    no memory, no bytes, or memory that overlaps another buffer of this client
+ *   GW_NO_MEMORY  memory runs out */
+GW_API gw_status gw_buffer_lend(struct gw_client *client, void *memory, uint64_t bytes);
+
+/* Frees a buffer of gw_buffer_alloc; forgets memory of gw_buffer_lend. No operation may use it. Anything else, NULL
+ * included, is ignored. */
 GW_API void gw_buffer_free(struct gw_client *client, void *buffer);
 
 /* --- Mini-batches. --- */

@@ -35,12 +35,12 @@ from graphwire._graph.graph import Graph
 from graphwire._graph.held_out import HeldOut
 from graphwire._graph.rules import Time, Weight
 from graphwire._train.batch import Batch
+from graphwire._train.lookahead import checked
 from graphwire._train.loops import END, Loop
 from graphwire._train.minibatch import Names, Spec, make_batch
 from graphwire._train.ranks import Agreement, Steps
 from graphwire._train.seeds import EdgeSeeds, NodeSeeds, Seeds
 
-_DEPTH_MAX = 256
 _LAST = {"wrap": "GW_LAST_WRAP", "drop": "GW_LAST_DROP", "short": "GW_LAST_SHORT"}
 
 
@@ -215,10 +215,7 @@ class Loader(OfProcess):
             "spec": spec.pointer[0], "batch_size": self.batch_size,
             "shuffle": checks.flag("shuffle", shuffle), "seed": checks.integer("seed", seed, 0, checks.U64),
             "world": self.world, "rank": self.rank, "last": getattr(lib, _LAST[self.last]),
-            "depth": checks.integer("depth", depth, 1, _DEPTH_MAX),
-            "lookahead": checks.integer("lookahead", lookahead, 1, checks.integer("depth", depth, 1, _DEPTH_MAX)),
-            "cache_bytes": checks.size("cache_bytes", cache_bytes),
-            "cache_batches": checks.integer("cache_batches", cache_batches, 0, checks.U64)})
+            **checked(depth, lookahead, cache_bytes, cache_batches)._asdict()})
         if seeds.several or seeds.times.until:
             self._options.lists, self._options.list_count = seeds.lists, len(seeds.types)
         else:
