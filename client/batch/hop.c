@@ -214,7 +214,7 @@ struct hop_cursor {
 	uint64_t dst, edge;
 };
 
-/* edges: NULL if nobody reads them. */
+/* edges: NULL if the caller does not read them. */
 static void take_one(struct hop_cursor *cursor, uint64_t edge_start, uint32_t *count, uint64_t *edges,
 		     uint64_t *neighbours)
 {

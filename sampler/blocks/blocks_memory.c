@@ -93,7 +93,7 @@ static gw_status read_mixed(struct blocks_walk *walk, const uint64_t *vertices, 
 }
 
 /* The run's edge ids, from its picks. */
-static void write_edge_ids(const struct blocks_walk *walk, const uint64_t *restrict picks, int64_t *restrict edge_ids)
+static void write_picked_ids(const struct blocks_walk *walk, const uint64_t *restrict picks, int64_t *restrict edge_ids)
 {
 	const struct gw_lists *lists = &walk->run.lists;
 	if (walk->num_parts == 1) {
@@ -179,7 +179,7 @@ static gw_status add_run(struct blocks_walk *walk)
 		return GW_OK;
 	}
 	if (!blocks->spec.no_edge_ids)
-		write_edge_ids(walk, blocks->picks.data, (int64_t *)arrays->edge_ids.data + edges->edge_count);
+		write_picked_ids(walk, blocks->picks.data, (int64_t *)arrays->edge_ids.data + edges->edge_count);
 	struct gw_relabel_source source = {
 		.elements = blocks->picks.data, .memory = memory, .element_bytes = walk->index_bytes};
 	size_t width = blocks->spec.wide_indices ? sizeof(int64_t) : sizeof(int32_t);

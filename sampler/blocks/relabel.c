@@ -94,7 +94,7 @@ struct piece {
 	uint64_t ids[PIECE];
 };
 
-INLINE uint64_t key_of(const struct piece *piece, uint64_t at, enum map_kind map)
+INLINE uint64_t map_key(const struct piece *piece, uint64_t at, enum map_kind map)
 {
 	return piece->key + piece->ids[at] + (map == PAIRS ? piece->source.groups[at] * piece->pair_step : 0);
 }
@@ -109,7 +109,7 @@ INLINE void fill(struct piece *piece, uint64_t at, enum map_kind map, uint32_t e
 	} else {
 		piece->ids[at] = source->ids[at];
 	}
-	uint64_t key = key_of(piece, at, map);
+	uint64_t key = map_key(piece, at, map);
 	if (map == DENSE)
 		__builtin_prefetch((const void *)((uintptr_t)piece->dense.entries + key * sizeof(uint32_t)), 1);
 	else
@@ -118,7 +118,7 @@ INLINE void fill(struct piece *piece, uint64_t at, enum map_kind map, uint32_t e
 
 INLINE uint32_t put(const struct piece *piece, uint64_t at, uint32_t number, bool *is_new, enum map_kind map)
 {
-	uint64_t key = key_of(piece, at, map);
+	uint64_t key = map_key(piece, at, map);
 	return map == DENSE ? gw_dense_map_put(&piece->dense, key, number, is_new)
 			    : gw_hash_map_put(piece->by_hash, key, number, is_new);
 }

@@ -290,7 +290,8 @@ class SamplesAhead(DataLoader):
                 graph, draws.hops, nodes=nodes, features=rows.node_features(), labels=None,
                 edge_features={} if draws.induced else rows.edge_features(), replace=draws.replace,
                 index_dtype="int64", dtype=rows.dtype, weight=draws.weight, time=draws.rules, pick=draws.pick,
-                disjoint=draws.disjoint, frontier="new", held_out=self._sampler.held_out, for_pyg=True)
+                disjoint=draws.disjoint, frontier="new", held_out=self._sampler.held_out,
+                edge_ids=not draws.induced, for_pyg=True)
             if self._times is not None:
                 self._spec[2].pointer.real_times = self._times.is_floating_point()
                 if self._times_argument is not None:
