@@ -133,7 +133,7 @@ class Numberings:
         return self._bytes
 
     def _limited(self) -> list[str]:
-        """The options for a program that runs beside the numberings in memory: their memory is not its own."""
+        """The options for a program that runs while numberings are in memory: their memory is not its own."""
         if _MEMORY not in self._words:
             return self._words
         place = self._words.index(_MEMORY) + 1
