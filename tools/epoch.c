@@ -131,11 +131,11 @@ static gw_status epoch_check_command(void *input)
 	if (c->client.transport && c->client.server_count == 0)
 		return gw_fail(GW_INVALID,
 			       "--transport chooses how servers are reached; without --servers it chooses nothing");
+	if (c->client.insecure && c->client.key_file)
+		return gw_fail(GW_INVALID, "--key-file and --insecure exclude each other: leave out one");
 	const char *unused = c->client.key_file ? "key-file" : c->client.insecure ? "insecure" : NULL;
 	if (unused && c->client.server_count == 0)
 		return gw_fail(GW_INVALID, "--%s has no effect without --servers", unused);
-	if (c->client.insecure && c->client.key_file)
-		return gw_fail(GW_INVALID, "--key-file and --insecure exclude each other: leave out one");
 	if (c->plan.edges && (c->plan.ntype || c->plan.one_part))
 		return gw_fail(GW_INVALID, "--%s is for seeds that are nodes; with --edges leave it out",
 			       c->plan.ntype ? "ntype" : "seeds-of-part");
