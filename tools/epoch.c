@@ -133,6 +133,9 @@ static gw_status epoch_check_command(void *input)
 			       "--transport chooses how servers are reached; without --servers it chooses nothing");
 	if (c->client.insecure && c->client.key_file)
 		return gw_fail(GW_INVALID, "--key-file and --insecure exclude each other: leave out one");
+	const char *unused = c->client.key_file ? "key-file" : c->client.insecure ? "insecure" : NULL;
+	if (unused && c->client.server_count == 0)
+		return gw_fail(GW_INVALID, "--%s has no effect without --servers", unused);
 	if (c->plan.edges && (c->plan.ntype || c->plan.one_part))
 		return gw_fail(GW_INVALID, "--%s is for seeds that are nodes; with --edges leave it out",
 			       c->plan.ntype ? "ntype" : "seeds-of-part");
@@ -171,11 +174,11 @@ static const struct gw_option table[] = {
 	 "neighbours, ids and columns of all edges",
 	 0, GW_OPTION_CALL(epoch_take_on_disk)},
 	{"disk-cache", "BYTES", "memory for blocks of these files, at least 1Mi (256Mi)", 0,
-	 GW_OPTION_NUMBER(C, client.disk_cache, 1, INT64_MAX)},
+	 GW_OPTION_NUMBER(C, client.disk_cache, 1, INT64_MAX, .needs = "on-disk")},
 	{"ntype", "NAME", "node type of the seeds (default: the first with labels)", 1, GW_OPTION_TEXT(C, plan.ntype)},
 	{"edges", "ETYPE", "the seeds are edges of this type", 1, GW_OPTION_TEXT(C, plan.edges)},
 	{"negatives", "N", "negatives of each edge, each with another destination (default 1)", 1,
-	 GW_OPTION_NUMBER(C, plan.negatives, 0, 1u << 20)},
+	 GW_OPTION_NUMBER(C, plan.negatives, 0, 1u << 20, .needs = "edges")},
 	{"no-true-edges", NULL, "draw negatives again that are edges", 1, GW_OPTION_FLAG(C, plan.no_true_edges)},
 	{"keep-edges", NULL, "let neighbourhoods hold the batch's own edges and their reverses", 1,
 	 GW_OPTION_FLAG(C, plan.keep_edges)},

@@ -14,7 +14,7 @@ struct gw_single_batch {
 	const struct gw_seeds *lists;
 	uint32_t list_count;
 	bool typed;             /* the lists name the types; else the spec does */
-	struct gw_ahead *ahead; /* whose windows the batch uses, and a share of their bytes; or NULL */
+	struct gw_ahead *ahead; /* the batch uses its windows and takes a share of it; or NULL */
 	uint64_t number;        /* in these windows */
 };
 

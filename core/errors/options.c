@@ -1,6 +1,7 @@
 /* Parses command lines by tables, on top of argp.
  *
- *   names normalized -> rows become argp's -> each value goes to its field -> missing options, then the command's check
+ *   names normalized -> rows become argp's -> each value goes to its field -> missing options, the command's check,
+ * options without effect
  *
  * Wrong usage prints one line to stderr and ends the process with status 2.
  */
@@ -141,6 +142,31 @@ static void take_argument(struct parse *parse, char *text, struct argp_state *st
 		argp_error(state, "%s", gw_last_error());
 }
 
+static bool is_seen(const struct parse *parse, const char *name)
+{
+	for (uint32_t i = 0; i < parse->count; i++) {
+		if (parse->rows[i].seen && strcmp(parse->rows[i].option->name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* An option without effect is an error: it says what the user wants, and would not get. */
+static void check_effects(const struct parse *parse, struct argp_state *state)
+{
+	for (uint32_t i = 0; i < parse->count; i++) {
+		const struct gw_option *option = parse->rows[i].option;
+		const char *needs = option->to.needs, *excludes = option->to.excludes;
+		if (!parse->rows[i].seen)
+			continue;
+		if (needs && !is_seen(parse, needs))
+			argp_error(state, "--%s has no effect without --%s", option->name, needs);
+		if (excludes && is_seen(parse, excludes))
+			argp_error(state, "--%s has no effect with --%s: leave out one of them", option->name,
+				   excludes);
+	}
+}
+
 static void check_all(const struct parse *parse, struct argp_state *state)
 {
 	const struct gw_options *options = parse->options;
@@ -153,6 +179,7 @@ static void check_all(const struct parse *parse, struct argp_state *state)
 	}
 	if (options->check && options->check(parse->input))
 		argp_error(state, "%s", gw_last_error());
+	check_effects(parse, state);
 }
 
 static error_t options_parse_key(int key, char *text, struct argp_state *state)

@@ -33,7 +33,7 @@ enum gw_option_kind {
 };
 
 /* Where a value goes: a field of the command's struct. The macros below fill it; a field of another type does not
- * compile. Their further arguments set other members: .missing, .letter, .once. */
+ * compile. Their further arguments set other members: .missing, .letter, .once, .needs, .excludes. */
 struct gw_option_target {
 	enum gw_option_kind kind;
 	size_t offset;     /* offset of the field in the command's struct */
@@ -41,9 +41,11 @@ struct gw_option_target {
 	double least, most;
 	const char *const *choices;
 	gw_status (*take)(void *input, char *text);
-	const char *missing; /* not NULL: the option is required, and this text ends the error if it is missing */
-	int letter;          /* a short form, or 0 */
-	bool once;           /* it is an error to give the option twice */
+	const char *missing;  /* not NULL: the option is required, and this text ends the error if it is missing */
+	int letter;           /* a short form, or 0 */
+	bool once;            /* it is an error to give the option twice */
+	const char *needs;    /* not NULL: the name of an option without which this one has no effect: an error */
+	const char *excludes; /* not NULL: the name of an option with which it has none: an error */
 };
 
 typedef const char *gw_option_text; /* a typedef, because clang-format takes the * below for a product */

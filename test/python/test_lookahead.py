@@ -71,7 +71,7 @@ def test_wrong_options(rmat):
     for options, error in [({"lookahead": 5}, "lookahead is at most 4, not 5"), ({"lookahead": 0}, "1 or more"),
                            ({"cache_bytes": "4 GB"}, "cache_bytes is a number of bytes, or a text such as"),
                            ({"cache_bytes": -1}, "0 or more"), ({"cache_batches": -1}, "0 or more"),
-                           ({"cache_batches": 5}, "cache_batches has no effect without cache_bytes")]:
+                           ({"cache_batches": 5}, "cache_batches has no effect: cache_bytes is 0")]:
         with pytest.raises(graphwire.InvalidError, match=error):
             graphwire.NodeLoader(rmat, None, [2], **options)
     with pytest.raises(TypeError, match="cache_bytes is an integer"):

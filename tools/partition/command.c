@@ -111,9 +111,7 @@ static gw_status partition_take_replicate(void *input, char *text)
 
 static gw_status partition_take_by(void *input, char *text)
 {
-	struct gw_replicate_plan *plan = &((struct partition_arguments *)input)->replicas;
-	plan->by_set = true;
-	return gw_replicate_by_parse(text, plan);
+	return gw_replicate_by_parse(text, &((struct partition_arguments *)input)->replicas);
 }
 
 static gw_status partition_take_fanouts(void *input, char *text)
@@ -129,9 +127,8 @@ static gw_status partition_take_fanout(void *input, char *text)
 static gw_status check_replicas(const struct partition_arguments *a)
 {
 	const struct gw_replicate_plan *plan = &a->replicas;
-	bool described = plan->by_set || plan->fanouts.hops || plan->override_count;
 	if (!plan->set)
-		return described ? gw_fail(GW_INVALID, "--by and --fanouts say which rows: add --replicate") : GW_OK;
+		return GW_OK;
 	if (plan->fanouts.hops == 0)
 		return gw_fail(GW_INVALID, "--replicate: give the trainers' --fanouts, such as 15,10,5");
 	if (a->plan.parts == 1)
@@ -145,13 +142,14 @@ static gw_status partition_check(void *input)
 	struct gw_plan *plan = &a->plan;
 	if (plan->given_count == 0 && plan->method == GW_PLAN_GIVEN)
 		plan->method = GW_PLAN_METIS;
-	if (plan->objective == GW_PLAN_VOL && (plan->method == GW_PLAN_LP || plan->method == GW_PLAN_KAMINPAR))
+	if (plan->objective == GW_PLAN_VOL && plan->given_count == 0 && plan->method != GW_PLAN_METIS &&
+	    plan->method != GW_PLAN_AUTO)
 		return gw_fail(GW_INVALID, "--objtype vol is of METIS: leave it out, or use --method metis");
+	if (plan->python && plan->method != GW_PLAN_KAMINPAR)
+		return gw_fail(GW_INVALID, "--python has no effect without --method kaminpar");
+	plan->python = plan->python ? plan->python : "python3";
 	if (plan->given_count && plan->method != GW_PLAN_GIVEN)
 		return gw_fail(GW_INVALID, "--assignment replaces --method: give one of them");
-	if (plan->given_count && (plan->balance_train || plan->balance_edges || plan->balance_ntypes || a->num_numbers))
-		return gw_fail(GW_INVALID,
-			       "--assignment says where each node goes: leave out the options that balance");
 	if (plan->given_count && plan->trainers > 1)
 		return gw_fail(GW_INVALID, "--assignment has no pieces for --num-trainers-per-machine: leave it out");
 	if (plan->balance_train && a->num_numbers)
@@ -184,17 +182,17 @@ static const struct gw_option table[] = {
 	 "may be repeated",
 	 1, GW_OPTION_CALL(partition_take_given)},
 	{"objtype", "cut|vol", "what METIS minimises: edges cut (default) or communication volume", 1,
-	 GW_OPTION_CHOICE(A, plan.objective, objectives)},
+	 GW_OPTION_CHOICE(A, plan.objective, objectives, .excludes = "assignment")},
 	{"balance-train", NULL, "balance training nodes: nodes whose feature \"" GW_PLAN_TRAIN_MASK "\" is set", 1,
-	 GW_OPTION_FLAG(A, plan.balance_train)},
+	 GW_OPTION_FLAG(A, plan.balance_train, .excludes = "assignment")},
 	{"balance-edges", NULL, "balance edges (with random they balance by chance)", 1,
-	 GW_OPTION_FLAG(A, plan.balance_edges)},
+	 GW_OPTION_FLAG(A, plan.balance_edges, .excludes = "assignment")},
 	{"balance-ntypes", NULL, "balance the nodes of each type, not only all nodes together (random always does)", 1,
-	 GW_OPTION_FLAG(A, plan.balance_ntypes)},
+	 GW_OPTION_FLAG(A, plan.balance_ntypes, .excludes = "assignment")},
 	{"balance-nodes", "[TYPE=]FILE",
 	 "balance the nodes of each class: FILE.npy has a class number, uint8 from 0 to 31, of each node of the type; "
 	 "the types are balanced too; may be repeated",
-	 1, GW_OPTION_CALL(partition_take_numbers)},
+	 1, GW_OPTION_CALL(partition_take_numbers, .excludes = "assignment")},
 	{"num-trainers-per-machine", "N",
 	 "above 1: each part has N pieces, one for each trainer of its machine, "
 	 "and nodes and edges get an int64 feature \"" GW_PLAN_TRAINER_ID
@@ -220,12 +218,13 @@ static const struct gw_option table[] = {
 	 "node type, or so many bytes a part; graphwire replicate has more options",
 	 1, GW_OPTION_CALL(partition_take_replicate)},
 	{"by", "vip|degree|epochs:N", "which rows (default vip); graphwire replicate --help explains them", 1,
-	 GW_OPTION_CALL(partition_take_by)},
-	{"fanouts", "N,N,...", "the trainers' fanouts, for --replicate", 1, GW_OPTION_CALL(partition_take_fanouts)},
+	 GW_OPTION_CALL(partition_take_by, .needs = "replicate")},
+	{"fanouts", "N,N,...", "the trainers' fanouts, for --replicate", 1,
+	 GW_OPTION_CALL(partition_take_fanouts, .needs = "replicate")},
 	{"fanout", "ETYPE=N,N,...", "their fanouts of one edge type; may be repeated", 1,
-	 GW_OPTION_CALL(partition_take_fanout)},
+	 GW_OPTION_CALL(partition_take_fanout, .needs = "replicate")},
 	{"batch-size", "N", "their seeds of a mini-batch (default 1000)", 1,
-	 GW_OPTION_NUMBER(A, replicas.batch_size, 1, 1u << 24)},
+	 GW_OPTION_NUMBER(A, replicas.batch_size, 1, 1u << 24, .needs = "replicate")},
 	{"seed", "N",
 	 "seed of the partitioning (default 0); the same seed gives the same bytes, with kaminpar if --threads is 1", 1,
 	 GW_OPTION_NUMBER(A, plan.seed, 0, UINT64_MAX)},
@@ -422,7 +421,7 @@ int gw_tool_partition(int argc, char **argv)
 						  .doc = doc,
 						  .check = partition_check};
 	struct partition_arguments a = {
-		.plan = {.trainers = 1, .method = GW_PLAN_GIVEN, .python = "python3"}, /* until --method says another */
+		.plan = {.trainers = 1, .method = GW_PLAN_GIVEN}, /* until --method says another */
 		.replicas = {.batch_size = 1000, .seed = 1}};
 	gw_options_parse(&options, argc, argv, &a);
 	a.replicas.threads = a.plan.threads;

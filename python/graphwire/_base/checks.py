@@ -31,6 +31,14 @@ def invalid(text: str) -> InvalidError:
     return InvalidError("GW_INVALID", text)
 
 
+def unused(why: str, **given: Any) -> None:
+    """Raises InvalidError for the first of these options that is not None: the caller asks for something, and it would
+    have no effect. why: a sentence without its period."""
+    for name, value in given.items():
+        if value is not None:
+            raise invalid(f"{name} has no effect: {why}: leave out {name}")
+
+
 def shown(value: Any) -> str:
     """A value in one line of an error, in at most 100 characters."""
     return f"{' '.join(repr(value).split()):.100}" if not isinstance(value, str) else f"{value!r:.100}"

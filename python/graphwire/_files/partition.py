@@ -276,7 +276,7 @@ def _move_into(folder: Path, made: Path) -> None:
 
 
 @keywords
-def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLike, *, method: str = "metis",
+def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLike, *, method: str | None = None,
                     node_features: Mapping[Any, Any] | None = None, edge_features: Mapping[Any, Any] | None = None,
                     num_nodes: int | Mapping[str, int] | None = None, balance_train: bool = False,
                     balance_nodes: Any = None, balance_edges: bool = False, num_trainers_per_machine: int = 1,
@@ -298,9 +298,9 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     name: the graph's name.
     num_parts: the number of parts.
     out: the folder, which is created. An existing graph in it is replaced; other files in the folder stay.
-    method: "metis"; "lp", label propagation, which cuts about as few edges in less memory and time, for graphs of any
-        size; "kaminpar", the package kaminpar of PyPI, in a process of this Python; "random"; or "auto": metis if its
-        memory suffices, else lp if its memory does, else random.
+    method: None or "metis"; "lp", label propagation, which cuts about as few edges in less memory and time, for graphs
+        of any size; "kaminpar", the package kaminpar of PyPI, in a process of this Python; "random"; or "auto": metis
+        if its memory suffices, else lp if its memory does, else random.
     node_features, edge_features: features to add to those of the graph, {name: rows} or {type: {name: rows}}.
         A feature is numbers or, for nodes, text, which Graph.node_texts returns.
     num_nodes: the number of nodes, or {node type: number}, if it exceeds the greatest id plus 1. Without it and without
@@ -359,9 +359,17 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     num_parts = checks.integer("num_parts", num_parts, 1)
     trainers = checks.integer("num_trainers_per_machine", num_trainers_per_machine, 1)
     seed = checks.integer("seed", seed, 0, checks.U64)
-    for word, value in (("method", method), ("objtype", objtype)):
+    for word, value in (("method", method or "metis"), ("objtype", objtype)):
         if not isinstance(value, str):
             raise TypeError(f"{word} is a string, not {value!r}")
+    if assignment is not None:
+        checks.unused("assignment says where each node goes", method=method,
+                      objtype=None if objtype == "cut" else objtype)
+    method = method or "metis"
+    if replicate is None:
+        checks.unused("replicate says how many rows, and is missing",
+                      replicate_by=None if replicate_by == "vip" else replicate_by, fanouts=fanouts,
+                      batch_size=None if batch_size == 1000 else batch_size)
     given_flags = {name: checks.flag(name, value) for name, value in (
         ("reverse", reverse), ("undirected", undirected), ("transpose", transpose), ("balance_train", balance_train),
         ("balance_edges", balance_edges))}
@@ -444,7 +452,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
             flags.append("--replace")
         names[str(made)] = str(out)
         run(["partition", source / f"{name}.json", "--num-parts", num_parts,
-             *([] if assigned else ["--method", method]), "--objtype", objtype, "--seed", seed, *flags, *near, "--out",
+             *([] if assigned else ["--method", method, "--objtype", objtype]), "--seed", seed, *flags, *near, "--out",
              made],
             names, shown)
         if beside:

@@ -123,7 +123,7 @@ def open(
     TypeError and ValueError for invalid arguments.
     """
     named = _text("job", job) or os.environ.get("GRAPHWIRE_JOB")
-    return Graph({
+    options = {
         "part_config": _text("part_config", part_config), "servers": _addresses(servers),
         "key_file": _text("key_file", key_file), "transport": _text("transport", transport),
         "neighbours": _text("neighbours", neighbours), "threads": checks.integer("threads", threads),
@@ -133,8 +133,12 @@ def open(
         "idle_ms": checks.milliseconds("idle", idle, above=True), "insecure": checks.flag("insecure", insecure),
         "no_verify": not checks.flag("verify", verify), "job": named or f"python-{uuid.uuid4().hex}",
         "on_disk": _names("on_disk", on_disk),
-        "disk_cache": 0 if disk_cache is None else checks.size("disk_cache", disk_cache, 1)},
-        checks.flag("numpy", numpy), None if named else os.getpid())
+        "disk_cache": 0 if disk_cache is None else checks.size("disk_cache", disk_cache, 1)}
+    if part_config is not None and servers is None:
+        checks.unused("this process loads the parts itself: name servers", key_file=key_file,
+                      transport=None if transport == "auto" else transport,
+                      neighbours=None if neighbours == "auto" else neighbours, insecure=insecure or None)
+    return Graph(options, checks.flag("numpy", numpy), None if named else os.getpid())
 
 
 @keywords

@@ -44,8 +44,8 @@ def checked(depth: Any, lookahead: Any, cache_bytes: Union[int, str], cache_batc
     depth = checks.integer("depth", depth, 1, DEPTH_MAX)
     options = Options(depth, checks.integer("lookahead", lookahead, 1, depth), checks.size("cache_bytes", cache_bytes),
                       checks.integer("cache_batches", cache_batches, 0, checks.U64))
-    if options.cache_batches and not options.cache_bytes:
-        raise checks.invalid("cache_batches has no effect without cache_bytes")
+    if not options.cache_bytes:
+        checks.unused("cache_bytes is 0", cache_batches=options.cache_batches or None)
     return options
 
 

@@ -212,6 +212,9 @@ class EdgeSeeds(_Lists):
         out.exclude = sum(getattr(lib, _EXCLUDE[word]) for word in words)
         out.no_true_edges = no_true_edges is not None and checks.flag("no_true_edges", no_true_edges)
         out.negatives_each = 0 if negatives is None else checks.integer("negatives", negatives)
+        if not out.negatives_each:
+            checks.unused("negatives is 0", negative_ids=negative_ids, no_true_edges=no_true_edges or None,
+                          negative_end=end if end == "src" else None)
         if out.negatives_each:
             out.negatives = lib.GW_NEGATIVES_DST if end == "dst" else lib.GW_NEGATIVES_SRC
         if negative_ids is not None:

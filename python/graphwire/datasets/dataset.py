@@ -39,7 +39,8 @@ class Dataset:
                  splits: Optional[dict[str, Any]] = None):
         self.name, self.arrays, self.import_words, self.splits = name, arrays, words, splits
 
-    def partition(self, num_parts: int, out: str | os.PathLike, *, name: Optional[str] = None, method: str = "metis",
+    def partition(self, num_parts: int, out: str | os.PathLike, *, name: Optional[str] = None,
+                  method: Optional[str] = None,
                   node_features: Optional[Mapping[Any, Any]] = None, edge_features: Optional[Mapping[Any, Any]] = None,
                   num_nodes: Optional[Union[int, Mapping[str, int]]] = None, balance_train: bool = False,
                   balance_nodes: Any = None, balance_edges: bool = False, num_trainers_per_machine: int = 1,

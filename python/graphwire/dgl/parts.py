@@ -197,7 +197,8 @@ class _Whole:
 
 @keywords
 def convert_parts(part_config: str | os.PathLike, out: str | os.PathLike, *, name: str | None = None,
-                  num_parts: int | None = None, method: str = "metis", node_features: Mapping[Any, Any] | None = None,
+                  num_parts: int | None = None, method: str | None = None,
+                  node_features: Mapping[Any, Any] | None = None,
                   edge_features: Mapping[Any, Any] | None = None, num_nodes: int | Mapping[str, int] | None = None,
                   balance_train: bool = False, balance_nodes: Any = None, balance_edges: bool = False,
                   num_trainers_per_machine: int = 1,

@@ -101,7 +101,7 @@ def _add_links(data: Any, batch: Batch, hetero: bool, names: Names) -> None:
 
 @keywords
 def from_pyg(data: Union[Data, HeteroData], out: str | os.PathLike | None = None, *, name: str = "graph",
-             num_parts: int = 1, method: str = "random", node_features: Mapping[Any, Any] | None = None,
+             num_parts: int = 1, method: str | None = None, node_features: Mapping[Any, Any] | None = None,
              edge_features: Mapping[Any, Any] | None = None, num_nodes: int | Mapping[str, int] | None = None,
              balance_train: bool = False, balance_nodes: Any = None, balance_edges: bool = False,
              num_trainers_per_machine: int = 1,
@@ -130,8 +130,9 @@ def from_pyg(data: Union[Data, HeteroData], out: str | os.PathLike | None = None
     """
 
     def parts(folder: str | os.PathLike) -> Path:
+        chosen = "random" if method is None and assignment is None else method
         return partition_graph(
-            data, name, num_parts, folder, method=method, node_features=node_features, edge_features=edge_features,
+            data, name, num_parts, folder, method=chosen, node_features=node_features, edge_features=edge_features,
             num_nodes=num_nodes, balance_train=balance_train, balance_nodes=balance_nodes, balance_edges=balance_edges,
             num_trainers_per_machine=num_trainers_per_machine, objtype=objtype, reverse=reverse, undirected=undirected,
             transpose=transpose, seed=seed, weight=weight, time=time, assignment=assignment, memory=memory, store=store,
