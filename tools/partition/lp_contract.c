@@ -12,8 +12,9 @@
 #include "core/memory/alloc.h"
 #include "tools/partition/lp.h"
 
-#define CLUSTERS      10000u /* aimed at: the greatest cluster has 1 in CLUSTERS nodes */
-#define SMALL_PIECE   16u    /* clusters that fit into a piece at least */
+#define CLUSTERS                                                                                                       \
+	10000u /* aimed at: the greatest cluster has 1 in CLUSTERS nodes; half of that with several quantities */
+#define SMALL_PIECE   16u /* clusters that fit into a piece at least */
 #define ROUNDS        3u
 #define ROUNDS_MORE   2u
 #define TRIES         4u
@@ -213,7 +214,8 @@ static void count_members(struct contract *c)
 /* Clusters whose graph is small enough, if there are any. */
 static gw_status find_clusters(struct contract *c, bool *found)
 {
-	uint64_t nodes = c->lists->nodes, room = nodes / CLUSTERS, most = nodes / c->pieces / SMALL_PIECE;
+	uint64_t nodes = c->lists->nodes, room = nodes / (c->balance->quantities > 1 ? 2 * CLUSTERS : CLUSTERS),
+		 most = nodes / c->pieces / SMALL_PIECE;
 	gw_status status = GW_OK;
 	for (uint64_t v = 0; v < nodes; v++)
 		c->cluster[v] = (uint32_t)v;
@@ -229,10 +231,12 @@ static gw_status find_clusters(struct contract *c, bool *found)
 	return status;
 }
 
-/* The entries that METIS may get: a fifth of all, as far as the plan's memory and 32 bits allow. */
+/* The entries that METIS may get: a fifth of all, or three tenths of the smaller clusters with several quantities, as
+ * far as the plan's memory and 32 bits allow. */
 static uint64_t entries_allowed(const struct contract *c)
 {
-	uint64_t most = c->lists->entries / 5, of_entry = gw_metis_bytes(0, 1, 0, 0) + 2 * sizeof(int32_t);
+	uint64_t most = c->lists->entries / 10 * (c->balance->quantities > 1 ? 3 : 2),
+		 of_entry = gw_metis_bytes(0, 1, 0, 0) + 2 * sizeof(int32_t);
 	uint64_t allowed = 2 * gw_plan_lists_bytes(c->balance->plan) / of_entry;
 	if (most < SMALL_ENTRIES)
 		most = SMALL_ENTRIES;
