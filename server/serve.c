@@ -223,7 +223,7 @@ static gw_status check_memory(const struct gw_server *server, uint64_t lists_byt
 				      .connections = server->options.connections,
 				      .node = server->options.numa >= 0 ? server->options.numa : -1,
 				      .no_pool = server->options.huge == GW_HUGE_OFF};
-	struct gw_server_room room;
+	struct gw_server_room room, without_cache;
 	char what[GW_ERROR_TEXT_MAX / 4], size[GW_UNIT_TEXT_MAX], lists[GW_UNIT_TEXT_MAX + 32] = "";
 	plan.array_bytes = lists_bytes;
 	for (uint32_t a = 0; a < part->count; a++)
@@ -239,9 +239,12 @@ static gw_status check_memory(const struct gw_server *server, uint64_t lists_byt
 		 server->options.part, cache ? "and --disk-cache " : "", gw_text_bytes(size, (double)plan.array_bytes),
 		 lists, plan.array_bytes <= room.pool ? ", in the pool of huge pages" : "", plan.threads,
 		 plan.threads == 1 ? "" : "s", gw_server_connections(plan.connections));
-	return gw_memory_suffices(&room.memory, room.wanted, what,
-				  lists_bytes ? "more parts, fewer --threads, fewer --connections or no --lists"
-					      : "more parts, fewer --threads or fewer --connections");
+	const char *remedy = lists_bytes ? "more parts, fewer --threads, fewer --connections or no --lists"
+					 : "more parts, fewer --threads or fewer --connections";
+	plan.array_bytes -= cache;
+	if (cache && gw_server_room_read("", &plan, &without_cache))
+		remedy = "a smaller --disk-cache";
+	return gw_memory_suffices(&room.memory, room.wanted, what, remedy);
 }
 
 static gw_status server_open_disk(struct gw_server *server)

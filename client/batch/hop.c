@@ -214,15 +214,16 @@ struct hop_cursor {
 	uint64_t dst, edge;
 };
 
+/* edges: NULL if the caller does not read them. */
 static void take_one(struct hop_cursor *cursor, uint64_t edge_start, uint32_t *count, uint64_t *edges,
 		     uint64_t *neighbours)
 {
 	*count = ((const uint32_t *)cursor->picks->counts.data)[cursor->dst++];
-	const uint64_t *positions = (const uint64_t *)cursor->picks->positions.data + cursor->edge;
-	const uint64_t *from = (const uint64_t *)cursor->picks->neighbours.data + cursor->edge;
+	const uint64_t *positions = cursor->picks->positions.data, *from = cursor->picks->neighbours.data;
 	for (uint32_t j = 0; j < *count; j++) {
-		edges[j] = edge_start + positions[j];
-		neighbours[j] = from[j];
+		if (edges)
+			edges[j] = edge_start + positions[cursor->edge + j];
+		neighbours[j] = from[cursor->edge + j];
 	}
 	cursor->edge += *count;
 }
@@ -265,11 +266,12 @@ static bool one_owner(const uint32_t *owners, uint64_t n)
 /* One owner has all nodes of the run: returns the owner's picks in place, without a copy. */
 static void take_run(struct gw_hop_source *source, uint64_t start, uint64_t n, struct gw_hop_edges *edges)
 {
-	*edges = (struct gw_hop_edges){
-		.counts = (const uint32_t *)source->picks.counts.data + source->taken_dst,
-		.positions = (const uint64_t *)source->picks.positions.data + source->taken_edges,
-		.neighbours = (const uint64_t *)source->picks.neighbours.data + source->taken_edges,
-		.start = start};
+	const uint64_t *positions = source->draw.no_edge_ids ? NULL : source->picks.positions.data;
+	*edges = (struct gw_hop_edges){.counts = (const uint32_t *)source->picks.counts.data + source->taken_dst,
+				       .positions = positions ? positions + source->taken_edges : NULL,
+				       .neighbours =
+					       (const uint64_t *)source->picks.neighbours.data + source->taken_edges,
+				       .start = start};
 	for (uint64_t i = 0; i < n; i++)
 		edges->count += edges->counts[i];
 	source->taken_dst += n;
@@ -295,22 +297,24 @@ gw_status gw_hop_take(struct gw_hop *hop, uint32_t etype, const struct gw_fronti
 	}
 	for (uint64_t i = 0; i < n; i++)
 		source_of(hop, etype, owners[i])->seen_dst = 0;
-	if (gw_vec_reserve(&hop->counts, n * 4) != GW_OK || gw_vec_reserve(&hop->edges, edge_bound * 8) != GW_OK ||
+	const bool no_ids = n && source_of(hop, etype, owners[0])->draw.no_edge_ids;
+	if (gw_vec_reserve(&hop->counts, n * 4) != GW_OK ||
+	    (!no_ids && gw_vec_reserve(&hop->edges, edge_bound * 8) != GW_OK) ||
 	    gw_vec_reserve(&hop->neighbours, edge_bound * 8) != GW_OK)
 		return GW_NO_MEMORY;
 
-	uint64_t at = 0;
+	uint64_t at = 0, *ids = no_ids ? NULL : hop->edges.data;
 	for (uint64_t i = 0; i < n; i++) {
 		struct gw_hop_source *source = source_of(hop, etype, owners[i]);
 		struct hop_cursor cursor = {&source->picks, source->taken_dst, source->taken_edges};
 		uint32_t *count = (uint32_t *)hop->counts.data + i;
-		take_one(&cursor, edge_start_of(hop, type, owners[i]), count, (uint64_t *)hop->edges.data + at,
+		take_one(&cursor, edge_start_of(hop, type, owners[i]), count, ids ? ids + at : NULL,
 			 (uint64_t *)hop->neighbours.data + at);
 		source->taken_dst = cursor.dst;
 		source->taken_edges = cursor.edge;
 		at += *count;
 	}
-	*edges = (struct gw_hop_edges){at, hop->counts.data, hop->edges.data, hop->neighbours.data, 0};
+	*edges = (struct gw_hop_edges){at, hop->counts.data, ids, hop->neighbours.data, 0};
 	return GW_OK;
 }
 
@@ -416,6 +420,6 @@ void gw_hop_start(struct gw_hop *hop, struct gw_job *job)
 		}
 	}
 	if (held)
-		gw_link_count(&hop->engine->held_hops, 1);
+		gw_link_count(&hop->engine->lists_link->counts.held_hops, 1);
 	gw_fan_in_end_one(&hop->answers, status);
 }

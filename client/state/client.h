@@ -157,17 +157,15 @@ struct gw_engine {
 	uint32_t jobs_open;
 	uint32_t jobs_bounded; /* jobs that count towards GW_JOBS_MAX */
 	uint64_t jobs_ended;
-	uint32_t runs_to_skip;                  /* how many runs need no poll if they end all jobs at once */
-	_Atomic uint32_t owner;                 /* 1: a thread runs the engine */
-	atomic_bool watches;                    /* the engine polls while it is idle: see WATCH_NS */
-	bool watches_noted;                     /* the engine's thread has seen `watches` */
-	_Atomic uint32_t wakeups;               /* futex of the engine's thread: see engine.c */
-	atomic_bool sleeps;                     /* the thread sleeps, or is about to check `wakeups` and then sleep */
-	_Atomic uint64_t copied_bytes;          /* of rows, from memory that this process can address */
-	_Atomic uint64_t near_rows, near_bytes; /* of these, rows that another part owns, from replicas */
-	_Atomic uint64_t ahead_bytes; /* of rows that loaders copied from their windows instead of fetching them */
-	_Atomic uint64_t kept_bytes;  /* the same, of rows that they keep for an epoch */
-	_Atomic uint64_t held_hops;   /* that drew from lists of other parts: client/batch/local_lists.h */
+	uint32_t runs_to_skip;         /* how many runs need no poll if they end all jobs at once */
+	_Atomic uint32_t owner;        /* 1: a thread runs the engine */
+	atomic_bool watches;           /* the engine polls while it is idle: see WATCH_NS */
+	bool watches_noted;            /* the engine's thread has seen `watches` */
+	_Atomic uint32_t wakeups;      /* futex of the engine's thread: see engine.c */
+	atomic_bool sleeps;            /* the thread sleeps, or is about to check `wakeups` and then sleep */
+	_Atomic uint64_t copied_bytes; /* of rows, from memory that this process can address */
+	_Atomic uint64_t ahead_bytes;  /* of rows that loaders copied from their windows instead of fetching them */
+	_Atomic uint64_t kept_bytes;   /* the same, of rows that they keep for an epoch */
 	_Atomic uint32_t open_links;
 	struct gw_job *connecting; /* lets the links connect: see gw_engine_for_call */
 	bool has_thread;

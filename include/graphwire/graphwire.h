@@ -42,6 +42,7 @@
 #include <graphwire/digests.h>
 #include <graphwire/edges.h>
 #include <graphwire/log.h>
+#include <graphwire/lookahead.h>
 #include <graphwire/split.h>
 #include <graphwire/stats.h>
 #include <graphwire/tensors.h>
@@ -121,7 +122,8 @@ struct gw_client_options {
 	 * uses this transport for all servers, or opening fails. */
 	const char *transport;
 	uint32_t queue_pairs;     /* RDMA: queue pairs of each thread with each server, at most 8; 0: 2 */
-	uint64_t dense_bytes_max; /* memory for one dense id map; each batch in flight has one map; 0: 256 MiB */
+	uint64_t dense_bytes_max; /* memory for one dense id map, 4 bytes for each node; each batch in flight has one
+				     map; 0: 256 MiB */
 	bool no_verify;           /* standalone: do not compare digests while loading */
 	/* Without key_file: accept servers on loopback that prove no key ("serve --insecure"), although any user of
 	 * this host may listen at such an address. Without this option the client refuses them. With or without it, the
@@ -400,6 +402,10 @@ struct gw_sample_spec {
 	bool disjoint;
 	bool real_times;   /* gw_seeds.times are double; else int64_t */
 	bool strict_times; /* a seed sees the edges before its time; else those at its time too */
+	/* The batch has no ids of edges: gw_block_edges.edge_ids and gw_sampled_edges.ids are NULL. Sampling is faster,
+	 * and servers send half the bytes for each edge. All else has the same bytes. Not with fetches at GW_AT_EDGES.
+	 * Edges that are excluded or held out are dropped all the same. */
+	bool no_edge_ids;
 };
 
 /* A mini-batch. The library owns its memory, and reuses it after gw_minibatch_release; rows may be in memory of
@@ -463,8 +469,9 @@ GW_API gw_status gw_sample_lists_start(struct gw_client *client, const struct gw
 				       uint64_t stream, const struct gw_seeds *lists, uint32_t list_count,
 				       struct gw_minibatch **out, struct gw_ticket **ticket);
 
-/* Returns the XXH3-64 over all contents of a mini-batch: seeds, nodes, blocks, rows. Equal mini-batches have equal
- * digests, so 8 bytes a batch suffice to compare two runs, transports or machines. */
+/* Returns the XXH3-64 over all contents of a mini-batch: seeds, nodes, blocks (with ids of edges, if it has them),
+ * rows. Equal mini-batches have equal digests, so 8 bytes a batch suffice to compare two runs, transports or machines.
+ */
 GW_API uint64_t gw_minibatch_digest(const struct gw_minibatch *minibatch);
 
 /* Returns a mini-batch to the library, from any thread. The library keeps its memory for the next mini-batch, and frees

@@ -3,7 +3,6 @@ times the memory."""
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
 import sys
@@ -12,7 +11,11 @@ import textwrap
 import graphwire
 import numpy as np
 import pytest
-from conftest import run
+from conftest import TOP, run
+
+sys.path.insert(0, str(TOP / "test/support"))
+
+from control_groups import within
 
 
 def epoch(graph):
@@ -85,21 +88,6 @@ PROGRAM = textwrap.dedent("""
 LIMIT = 96  # MiB
 
 
-def control_group(megabytes):
-    """The folder of a new control group with this limit of memory; None: this user can make none."""
-    first = os.path.isdir("/sys/fs/cgroup/memory")
-    folder = f"/sys/fs/cgroup/{'memory/' if first else ''}gw-on-disk-{os.getpid()}"
-    try:
-        os.mkdir(folder)
-        with open(f"{folder}/{'memory.limit_in_bytes' if first else 'memory.max'}", "w") as file:
-            file.write(str(megabytes << 20))
-    except OSError:
-        if os.path.isdir(folder):
-            os.rmdir(folder)
-        return None
-    return folder
-
-
 @pytest.mark.parametrize("name, words", [
     ("feat", ["--scale", "17", "--edge-factor", "2", "--features", "768"]),  # 384 MiB of rows
     ("lists", ["--scale", "16", "--edge-factor", "176", "--features", "4", "--weight", "w", "--transpose"])])
@@ -108,25 +96,14 @@ def test_graph_larger_than_memory(tmp_path, name, words):
     run("generate", "rmat", *words, "--out", tmp_path / "g", "--quiet")
     files = sum(path.stat().st_size for path in (tmp_path / "g").rglob("*.npy"))
     assert files >= 4 * LIMIT << 20
-    folder = control_group(LIMIT)
-    if folder is None:
-        pytest.skip("this user can make no control group of memory")
-
-    def epoch_of(way, **options):
-        return subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "g"), way, name], capture_output=True,
-                              text=True, **options)
-
-    def within():
-        with open(f"{folder}/cgroup.procs", "w") as file:
-            file.write(str(os.getpid()))
-
-    try:
-        limited = epoch_of("disk", preexec_fn=within)
+    program = [sys.executable, "-c", PROGRAM, str(tmp_path / "g")]
+    with within(LIMIT, "on-disk") as enter:
+        if enter is None:
+            pytest.skip("this user can make no control group of memory")
+        limited = subprocess.run([*program, "disk", name], capture_output=True, text=True, preexec_fn=enter)
         assert limited.returncode == 0, limited.stderr
-        refused = epoch_of("memory", preexec_fn=within)
+        refused = subprocess.run([*program, "memory", name], capture_output=True, text=True, preexec_fn=enter)
         assert refused.returncode != 0, "the limit does not bind"
-    finally:
-        os.rmdir(folder)
-    whole = epoch_of("memory")
+    whole = subprocess.run([*program, "memory", name], capture_output=True, text=True)
     assert whole.returncode == 0, whole.stderr
     assert limited.stdout == whole.stdout

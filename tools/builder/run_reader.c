@@ -1,4 +1,4 @@
-/* See run_reader.h. Fails if memory runs out. */
+/* See run_reader.h. Fails if memory runs out, or a file cannot be read. */
 #include "tools/builder/run_reader.h"
 
 #include <string.h>
@@ -25,21 +25,25 @@ gw_status gw_run_reader_open(void *block, uint64_t item_bytes, const uint64_t *s
 	return GW_OK;
 }
 
-void gw_run_reader_close(struct gw_run_reader *reader)
+gw_status gw_run_reader_close(struct gw_run_reader *reader)
 {
+	gw_status status = reader->status;
 	gw_free(reader->next);
 	gw_free(reader->ends);
 	gw_free(reader->used);
 	gw_free(reader->filled);
 	gw_free(reader->buffers);
 	*reader = (struct gw_run_reader){0};
+	return status;
 }
 
 void gw_run_reader_fill(struct gw_run_reader *reader, uint64_t run)
 {
 	uint64_t first = reader->next[run], left = reader->ends[run] - first, bytes = reader->item_bytes;
 	uint64_t items = left < reader->room ? left : reader->room;
-	memcpy(reader->buffers + run * reader->room * bytes, reader->block + first * bytes, items * bytes);
+	gw_status status = gw_spill_read(reader->block, first * bytes, reader->buffers + run * reader->room * bytes,
+					 items * bytes);
+	reader->status = reader->status != GW_OK ? reader->status : status;
 	gw_spill_drop(reader->block, first * bytes, items * bytes);
 	reader->next[run] += items;
 	reader->filled[run] = items;

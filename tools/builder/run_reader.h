@@ -15,13 +15,15 @@ struct gw_run_reader {
 	uint64_t *next, *ends;     /* [runs] the next item to be read from the block, and the run's end */
 	uint64_t *used, *filled;   /* [runs] items of a buffer */
 	uint8_t *buffers;          /* [runs][room] */
+	gw_status status;          /* of reads */
 };
 
 /* starts: [runs + 1] items of the block. memory: of all buffers; each has at least one item. GW_NO_MEMORY. Close it in
  * any case. */
 gw_status gw_run_reader_open(void *block, uint64_t item_bytes, const uint64_t *starts, uint64_t runs, uint64_t memory,
 			     struct gw_run_reader *out);
-void gw_run_reader_close(struct gw_run_reader *reader);
+/* GW_IO if a read failed; its items are undefined. */
+gw_status gw_run_reader_close(struct gw_run_reader *reader);
 
 /* Fills the buffer of a run, which must have items left. */
 void gw_run_reader_fill(struct gw_run_reader *reader, uint64_t run);

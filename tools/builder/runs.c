@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
+#include "tools/builder/run_writer.h"
+
+enum { SRC, DST, INPUT, TIME, REL, ARRAYS };
 
 /* ---- runs ---- */
 
@@ -59,21 +62,6 @@ static uint32_t run_of_row(const struct gw_runs *runs, uint64_t row)
 
 /* ---- the scatter ---- */
 
-struct scatter {
-	const struct gw_runs *runs;
-	uint64_t *cursors; /* [runs] */
-};
-
-static gw_status scatter_begin(const struct gw_runs *runs, struct scatter *scatter)
-{
-	scatter->runs = runs;
-	scatter->cursors = gw_calloc(runs->count, sizeof(*scatter->cursors));
-	if (!scatter->cursors)
-		return GW_NO_MEMORY;
-	memcpy(scatter->cursors, runs->edges, runs->count * sizeof(*scatter->cursors));
-	return GW_OK;
-}
-
 static void *runs_take(struct gw_runs *runs, uint64_t bytes, gw_status *status)
 {
 	void *block = gw_spill_take(runs->spill, bytes, status);
@@ -81,59 +69,77 @@ static void *runs_take(struct gw_runs *runs, uint64_t bytes, gw_status *status)
 	return block;
 }
 
+/* The writers of a scatter share the memory. */
+static gw_status open_writer(const struct gw_runs *runs, void *block, uint64_t bytes, struct gw_run_writer *out)
+{
+	return gw_run_writer_open(block, bytes, runs->edges, runs->count, runs->memory / ARRAYS, out);
+}
+
+static gw_status close_writer(struct gw_run_writer *writer, gw_status status)
+{
+	gw_status closed = gw_run_writer_close(writer);
+	return status != GW_OK ? status : closed;
+}
+
+static void scatter_all(const struct gw_runs *runs, const uint64_t *input, struct gw_run_writer to[ARRAYS])
+{
+	const struct gw_coo *from = &runs->coo;
+	for (uint64_t e = 0; e < from->num_edges; e++) {
+		uint32_t r = run_of_row(runs, from->dst[e]);
+		uint64_t dst = from->dst[e] - runs->rows[r], row = input ? input[e] : e;
+		gw_run_writer_add(&to[SRC], r, &from->src[e], sizeof(*from->src));
+		gw_run_writer_add(&to[DST], r, &dst, sizeof(dst));
+		gw_run_writer_add(&to[INPUT], r, &row, sizeof(row));
+		if (from->time)
+			gw_run_writer_add(&to[TIME], r, &from->time[e], sizeof(*from->time));
+		if (from->rel)
+			gw_run_writer_add(&to[REL], r, &from->rel[e], sizeof(*from->rel));
+	}
+}
+
 static gw_status scatter_edges(struct gw_runs *runs, const uint64_t *input)
 {
-	struct scatter scatter = {0};
-	const struct gw_coo from = runs->coo;
-	uint64_t bytes = from.num_edges * sizeof(uint64_t);
+	const struct gw_coo *from = &runs->coo;
+	const bool used[ARRAYS] = {true, true, true, from->time != NULL, from->rel != NULL};
+	struct gw_run_writer writers[ARRAYS] = {{0}};
+	void *blocks[ARRAYS] = {NULL};
 	gw_status status = GW_OK;
-	uint64_t *src = runs_take(runs, bytes, &status), *dst = runs_take(runs, bytes, &status);
-	uint64_t *rows = runs_take(runs, bytes, &status);
-	int64_t *time = from.time ? runs_take(runs, bytes, &status) : NULL;
-	uint32_t *rel = from.rel ? runs_take(runs, bytes / 2, &status) : NULL;
-	if (status == GW_OK)
-		status = scatter_begin(runs, &scatter);
-	if (status != GW_OK)
-		return status;
-	for (uint64_t e = 0; e < from.num_edges; e++) {
-		uint32_t r = run_of_row(runs, from.dst[e]);
-		uint64_t at = scatter.cursors[r]++;
-		src[at] = from.src[e];
-		dst[at] = from.dst[e] - runs->rows[r];
-		rows[at] = input ? input[e] : e;
-		if (time)
-			time[at] = from.time[e];
-		if (rel)
-			rel[at] = from.rel[e];
+	for (int i = 0; i < ARRAYS; i++) {
+		uint64_t bytes = i == REL ? sizeof(uint32_t) : sizeof(uint64_t);
+		blocks[i] = used[i] ? runs_take(runs, from->num_edges * bytes, &status) : NULL;
+		if (used[i] && status == GW_OK)
+			status = open_writer(runs, blocks[i], bytes, &writers[i]);
 	}
-	gw_free(scatter.cursors);
-	runs->coo.src = src;
-	runs->coo.dst = dst;
-	runs->coo.time = time;
-	runs->coo.rel = rel;
-	runs->input = rows;
-	return GW_OK;
+	if (status == GW_OK)
+		scatter_all(runs, input, writers);
+	for (int i = 0; i < ARRAYS; i++)
+		status = close_writer(&writers[i], status);
+	runs->coo.src = blocks[SRC];
+	runs->coo.dst = blocks[DST];
+	runs->coo.time = blocks[TIME];
+	runs->coo.rel = blocks[REL];
+	runs->input = blocks[INPUT];
+	return status;
 }
 
 gw_status gw_runs_scatter(const struct gw_runs *runs, const void *data, uint64_t bytes, const uint64_t *by, void **out)
 {
-	struct scatter scatter = {0};
+	struct gw_run_writer writer = {0};
 	gw_status status = GW_OK;
 	*out = NULL;
 	if (runs->count == 1)
 		return GW_OK;
-	uint8_t *to = gw_spill_take(runs->spill, runs->coo.num_edges * bytes, &status);
+	void *to = gw_spill_take(runs->spill, runs->coo.num_edges * bytes, &status);
 	if (status == GW_OK)
-		status = scatter_begin(runs, &scatter);
+		status = open_writer(runs, to, bytes, &writer);
+	for (uint64_t e = 0; e < runs->coo.num_edges && status == GW_OK; e++)
+		gw_run_writer_add(&writer, run_of_row(runs, runs->to[e]),
+				  (const uint8_t *)data + (by ? by[e] : e) * bytes, bytes);
+	status = close_writer(&writer, status);
 	if (status != GW_OK) {
 		gw_spill_give(to);
 		return status;
 	}
-	for (uint64_t e = 0; e < runs->coo.num_edges; e++) {
-		uint64_t at = scatter.cursors[run_of_row(runs, runs->to[e])]++;
-		memcpy(to + at * bytes, (const uint8_t *)data + (by ? by[e] : e) * bytes, bytes);
-	}
-	gw_free(scatter.cursors);
 	*out = to;
 	return GW_OK;
 }
@@ -146,6 +152,7 @@ gw_status gw_runs_make(struct gw_spill *spill, const struct gw_coo *coo, const u
 	*out = (struct gw_runs){.coo = *coo, .input = input, .count = 1, .to = coo->dst, .spill = spill};
 	if (run_edges == 0 || coo->num_edges <= run_edges)
 		return GW_OK;
+	out->memory = run_edges * ARRAYS * sizeof(uint64_t);
 	out->indptr = gw_calloc(coo->num_dst + 1, sizeof(*out->indptr));
 	gw_status status = out->indptr ? runs_count(coo, out->indptr) : GW_NO_MEMORY;
 	if (status == GW_OK)

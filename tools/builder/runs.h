@@ -7,7 +7,7 @@
  *
  * The runs follow each other in the order of rows, and each is sorted as gw_csc_build sorts, stably. So the lists are
  * the same for any number of runs. The scatter goes through its input in order, and writes to as many places as there
- * are runs. Blocks are from the builder's budget (spill.h).
+ * are runs, through buffers (run_writer.h). Blocks are from the builder's budget (spill.h).
  */
 #ifndef GW_TOOLS_BUILDER_RUNS_H
 #define GW_TOOLS_BUILDER_RUNS_H
@@ -26,6 +26,7 @@ struct gw_runs {
 	uint64_t *indptr;       /* [rows + 1]; NULL before the only run is sorted */
 	const uint64_t *to;     /* [edges] the row of each edge before it was scattered */
 	struct gw_spill *spill;
+	uint64_t memory; /* for buffers while edges are scattered */
 	void *blocks[GW_RUNS_BLOCKS];
 	uint32_t block_count;
 };

@@ -18,10 +18,11 @@
 #define PAGE_BYTES  4096u
 
 struct spill_head {
-	struct gw_spill *spill; /* that the bytes return to; NULL: none */
+	struct gw_spill *spill; /* that the bytes return to, or that has the folder of the file; NULL: none */
 	void *start;            /* of the memory, or of the mapping */
 	uint64_t bytes;         /* of the block, or of the mapping */
 	bool mapped;
+	int fd; /* of the mapping */
 } __attribute__((aligned(64)));
 
 gw_status gw_spill_open(struct gw_spill *spill, const char *out, uint64_t budget)
@@ -100,11 +101,13 @@ static void *spill_file(struct gw_spill *spill, uint64_t bytes, gw_status *statu
 	if (start == MAP_FAILED)
 		*status = gw_fail_errno(GW_IO, errno, "%s: a temporary file of %s", spill->folder,
 					gw_text_bytes(text, (double)bytes));
-	close(fd);
-	if (*status != GW_OK)
+	if (*status != GW_OK) {
+		close(fd);
 		return NULL;
+	}
 	char *block = (char *)start + PAGE_BYTES;
-	((struct spill_head *)block)[-1] = (struct spill_head){.start = start, .bytes = length, .mapped = true};
+	((struct spill_head *)block)[-1] =
+		(struct spill_head){.spill = spill, .start = start, .bytes = length, .mapped = true, .fd = fd};
 	return block;
 }
 
@@ -129,6 +132,45 @@ void *gw_spill_take(struct gw_spill *spill, uint64_t bytes, gw_status *status)
 	return (void *)at;
 }
 
+static gw_status spill_failed(const struct spill_head *head)
+{
+	return gw_fail_errno(GW_IO, errno, "%s: a temporary file", head->spill->folder);
+}
+
+gw_status gw_spill_write(void *block, uint64_t begin, const void *from, uint64_t bytes)
+{
+	const struct spill_head head = ((struct spill_head *)block)[-1];
+	if (!head.mapped) {
+		memcpy((char *)block + begin, from, bytes);
+		return GW_OK;
+	}
+	for (uint64_t done = 0; done < bytes;) {
+		ssize_t wrote =
+			pwrite(head.fd, (const char *)from + done, bytes - done, (off_t)(PAGE_BYTES + begin + done));
+		if (wrote < 0 && errno != EINTR)
+			return spill_failed(&head);
+		done += wrote > 0 ? (uint64_t)wrote : 0;
+	}
+	sync_file_range(head.fd, (off_t)(PAGE_BYTES + begin), (off_t)bytes, SYNC_FILE_RANGE_WRITE);
+	return GW_OK;
+}
+
+gw_status gw_spill_read(void *block, uint64_t begin, void *to, uint64_t bytes)
+{
+	const struct spill_head head = ((struct spill_head *)block)[-1];
+	if (!head.mapped) {
+		memcpy(to, (const char *)block + begin, bytes);
+		return GW_OK;
+	}
+	for (uint64_t done = 0; done < bytes;) {
+		ssize_t got = pread(head.fd, (char *)to + done, bytes - done, (off_t)(PAGE_BYTES + begin + done));
+		if (got < 0 && errno != EINTR)
+			return spill_failed(&head);
+		done += got > 0 ? (uint64_t)got : 0;
+	}
+	return GW_OK;
+}
+
 void gw_spill_drop(void *block, uint64_t begin, uint64_t bytes)
 {
 	const struct spill_head head = ((struct spill_head *)block)[-1];
@@ -143,10 +185,12 @@ void gw_spill_give(void *block)
 	if (!block)
 		return;
 	const struct spill_head head = ((struct spill_head *)block)[-1];
+	if (head.mapped) {
+		munmap(head.start, head.bytes);
+		close(head.fd);
+		return;
+	}
 	if (head.spill)
 		head.spill->budget += head.bytes;
-	if (head.mapped)
-		munmap(head.start, head.bytes);
-	else
-		gw_free(head.start);
+	gw_free(head.start);
 }

@@ -37,6 +37,10 @@ int gw_spill_make_file(const struct gw_spill *spill);
 /* At least one byte, aligned to 64. On failure NULL: GW_NO_MEMORY, or GW_IO with the folder if the disk is full or
  * refuses a file. For sequences of calls: a call that finds *status set does nothing. */
 void *gw_spill_take(struct gw_spill *spill, uint64_t bytes, gw_status *status);
+/* Copies to and from a block. Those of a file are not mapped for it, and the disk begins to write them at once: where
+ * memory is short, a fault reads pages ahead that are lost before they are used. GW_IO names the folder. */
+gw_status gw_spill_write(void *block, uint64_t begin, const void *from, uint64_t bytes);
+gw_status gw_spill_read(void *block, uint64_t begin, void *to, uint64_t bytes);
 /* The bytes of a block are not needed any more: those of a file leave the memory and the disk. They may be zeros then.
  */
 void gw_spill_drop(void *block, uint64_t begin, uint64_t bytes);

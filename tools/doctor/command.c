@@ -161,7 +161,7 @@ static const struct gw_option table[] = {
 	 GW_OPTION_NUMBER(struct doctor_command, doctor.spin_us, 1, 1000000)},
 	{"part-config", "JSON|FOLDER",
 	 "print what each means saves for this partitioned graph: replicas, narrow rows, look-ahead, kept rows, lists of "
-	 "all parts, rows on disk; instead of a report of the host",
+	 "all parts, rows and lists on disk; instead of a report of the host",
 	 0, GW_OPTION_TEXT(struct doctor_command, means.config, .letter = 'p')},
 	{"fanouts", "N,N,...", "the fanouts of the trainers of --part-config", 0, GW_OPTION_CALL(doctor_take_fanouts)},
 	{"batch-size", "N", "their seeds of a mini-batch (default 1000)", 0,

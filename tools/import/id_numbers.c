@@ -21,6 +21,7 @@
 
 struct id_numbers_arguments {
 	const char *from, *out;
+	uint64_t count; /* of the ids that are written */
 	struct gw_builder_options build;
 };
 
@@ -136,6 +137,8 @@ static gw_status number_file(struct gw_import *im, const struct id_numbers_argum
 	if (numbering.runs)
 		fprintf(stderr, "memory: ids numbered in %u runs\n", numbering.runs);
 	status = write_next(&out, GW_INT64, column.rows, column.first);
+	if (numbering.count > a->count)
+		numbering.count = a->count;
 	if (status == GW_OK)
 		status = texts ? write_id_texts(im, &out, &numbering, &column)
 			       : write_next(&out, GW_INT64, numbering.count, numbering.values);
@@ -177,6 +180,8 @@ static const struct gw_option ids_table[] = {
 	 GW_OPTION_TEXT(A, from)},
 	{"out", "STEM", "write STEM.numbers.npy, and the ids as STEM.npy, or STEM.offsets.npy and STEM.bytes.npy", 0,
 	 GW_OPTION_TEXT(A, out)},
+	{"count", "N", "write only the first N ids in the order of their numbers (default: all)", 0,
+	 GW_OPTION_NUMBER(A, count, 0, UINT64_MAX)},
 	{"threads", "N", "default: all processors", 0, GW_OPTION_NUMBER(A, build.threads, 1, GW_TOOL_THREADS_MAX)},
 	{"memory", "SIZE",
 	 "memory, such as 20Gi, besides 8 bytes for each different id; the rest is in temporary files in the folder of "
@@ -196,7 +201,7 @@ static const char ids_doc[] =
 int gw_id_numbers_main(int argc, char **argv)
 {
 	static const struct gw_options options = {.table = ids_table, .doc = ids_doc, .check = id_numbers_check};
-	struct id_numbers_arguments a = {0};
+	struct id_numbers_arguments a = {.count = UINT64_MAX};
 	gw_options_parse(&options, argc, argv, &a);
 	return gw_exit_status("graphwire import ids", run_ids(&a));
 }

@@ -22,6 +22,7 @@
 #include "core/numbers/rng.h"
 #include "core/system/parallel.h"
 #include "tools/builder/run_reader.h"
+#include "tools/builder/run_writer.h"
 #include "tools/import/numbering.h"
 #include "tools/import/span.h"
 
@@ -213,6 +214,30 @@ static gw_status copy_values(void *context, uint64_t begin, uint64_t end, unsign
 		}
 	}
 	return GW_OK;
+}
+
+/* Does it for all values in order, through buffers. */
+static gw_status copy_in_order(struct work *work, uint64_t memory)
+{
+	struct gw_run_writer writer;
+	uint64_t at = 0;
+	gw_status status = gw_run_writer_open(work->copies, 1, work->byte_starts, work->count, memory, &writer);
+	for (uint32_t c = 0; c < work->num_columns && status == GW_OK; c++) {
+		const struct gw_numbering_column *column = &work->columns[c];
+		for (uint64_t i = 0; i < column->rows * width(column); i++) {
+			uint64_t value = *value_at(column, i), run = work->run_of[at++];
+			if (!column->text) {
+				gw_run_writer_add(&writer, run, &value, sizeof(value));
+				continue;
+			}
+			struct gw_text_span span = gw_text_span(column->text, value);
+			uint16_t length = (uint16_t)span.bytes;
+			gw_run_writer_add(&writer, run, &length, sizeof(length));
+			gw_run_writer_add(&writer, run, span.at, length);
+		}
+	}
+	gw_status closed = gw_run_writer_close(&writer);
+	return status != GW_OK ? status : closed;
 }
 
 /* ---- the table of a run ---- */
@@ -438,8 +463,8 @@ static gw_status number_in_order(struct work *work, uint64_t memory)
 			*value = *known;
 		}
 	}
-	gw_run_reader_close(&reader);
-	return status;
+	gw_status closed = gw_run_reader_close(&reader);
+	return status != GW_OK ? status : closed;
 }
 
 static gw_status number_firsts(void *context, uint64_t begin, uint64_t end, unsigned thread)
@@ -548,8 +573,10 @@ static gw_status number_all(struct work *work, unsigned threads, const struct gw
 	status = take_places(work, memory);
 	if (status != GW_OK)
 		return status;
-	gw_parallel_for(threads, work->num_pieces, 1, copy_values, work);
-	status = gw_parallel_for(threads, work->count, 1, place_values, work);
+	status = work->spills ? copy_in_order(work, memory->bytes / READ_SHARE)
+			      : gw_parallel_for(threads, work->num_pieces, 1, copy_values, work);
+	if (status == GW_OK)
+		status = gw_parallel_for(threads, work->count, 1, place_values, work);
 	if (status == GW_OK)
 		status = begin_numbers(work, memory->spill);
 	if (status != GW_OK)

@@ -13,6 +13,7 @@
 #include "core/memory/alloc.h"
 #include "core/system/parallel.h"
 #include "tools/builder/run_reader.h"
+#include "tools/builder/run_writer.h"
 
 #define GRAIN       (4u << 10)
 #define BLOCKS_MAX  4096u
@@ -37,10 +38,9 @@ static gw_status pick_copy_rows(void *context, uint64_t begin, uint64_t end, uns
 struct blocks {
 	const struct gw_import_pick *pick;
 	uint64_t block_rows, count;
-	uint64_t *starts;  /* [count + 1] */
-	uint64_t *cursors; /* [count] */
-	uint64_t *rows;    /* [nodes] by block, without the base */
-	uint8_t *staged;   /* [nodes] rows by block */
+	uint64_t *starts; /* [count + 1] */
+	uint64_t *rows;   /* [nodes] by block, without the base */
+	uint8_t *staged;  /* [nodes] rows by block */
 };
 
 static uint64_t block_of(const struct blocks *b, uint64_t node)
@@ -48,15 +48,20 @@ static uint64_t block_of(const struct blocks *b, uint64_t node)
 	return (b->pick->rows[node] - b->pick->base) / b->block_rows;
 }
 
-static void divide_nodes(struct blocks *b)
+static gw_status divide_nodes(struct blocks *b, uint64_t memory)
 {
 	for (uint64_t i = 0; i < b->pick->count; i++)
 		b->starts[block_of(b, i) + 1]++;
 	for (uint64_t k = 0; k < b->count; k++)
 		b->starts[k + 1] += b->starts[k];
-	memcpy(b->cursors, b->starts, b->count * sizeof(*b->cursors));
-	for (uint64_t i = 0; i < b->pick->count; i++)
-		b->rows[b->cursors[block_of(b, i)]++] = b->pick->rows[i] - b->pick->base;
+	struct gw_run_writer writer;
+	gw_status status = gw_run_writer_open(b->rows, sizeof(*b->rows), b->starts, b->count, memory, &writer);
+	for (uint64_t i = 0; i < b->pick->count && status == GW_OK; i++) {
+		uint64_t row = b->pick->rows[i] - b->pick->base;
+		gw_run_writer_add(&writer, block_of(b, i), &row, sizeof(row));
+	}
+	gw_status closed = gw_run_writer_close(&writer);
+	return status != GW_OK ? status : closed;
 }
 
 /* A block is copied first. In the mapping, the kernel would take its pages rather than write what has been staged. */
@@ -83,8 +88,8 @@ static gw_status join_blocks(struct blocks *b, uint64_t memory, uint8_t *to)
 	gw_status status = gw_run_reader_open(b->staged, bytes, b->starts, b->count, memory, &reader);
 	for (uint64_t i = 0; i < b->pick->count && status == GW_OK; i++)
 		memcpy(to + i * bytes, gw_run_reader_next(&reader, block_of(b, i)), bytes);
-	gw_run_reader_close(&reader);
-	return status;
+	gw_status closed = gw_run_reader_close(&reader);
+	return status != GW_OK ? status : closed;
 }
 
 static gw_status pick_by_blocks(struct gw_import *im, const struct gw_import_pick *pick, uint64_t limit, uint8_t *to)
@@ -96,23 +101,22 @@ static gw_status pick_by_blocks(struct gw_import *im, const struct gw_import_pic
 	gw_status status = gw_spill_announce(spill, pick->count * (pick->row_bytes + sizeof(*b.rows)),
 					     "a feature in another order", im->options->build.quiet);
 	b.starts = gw_calloc(b.count + 1, sizeof(*b.starts));
-	b.cursors = gw_calloc(b.count, sizeof(*b.cursors));
-	if (status == GW_OK && (!b.starts || !b.cursors))
+	if (status == GW_OK && !b.starts)
 		status = GW_NO_MEMORY;
 	uint8_t *memory = gw_malloc(b.block_rows * pick->row_bytes);
 	if (status == GW_OK && !memory)
 		status = GW_NO_MEMORY;
 	b.rows = gw_spill_take(spill, pick->count * sizeof(*b.rows), &status);
 	b.staged = gw_spill_take(spill, pick->count * pick->row_bytes, &status);
-	if (status == GW_OK && b.starts && b.cursors && memory) {
-		divide_nodes(&b);
+	if (status == GW_OK)
+		status = divide_nodes(&b, limit / BLOCK_SHARE);
+	if (status == GW_OK && b.starts && memory) {
 		stage_blocks(&b, im->threads, memory);
 		gw_free(memory);
 		memory = NULL;
 		status = join_blocks(&b, limit / BLOCK_SHARE, to);
 	}
 	gw_free(b.starts);
-	gw_free(b.cursors);
 	gw_free(memory);
 	gw_spill_give(b.rows);
 	gw_spill_give(b.staged);

@@ -27,17 +27,19 @@ struct lists_server {
 	struct gw_server_thread thread;
 };
 
-/* The rows of one feature in the file of one part. */
-struct rows_file {
-	const struct gw_array *array;
-	uint32_t *touched; /* [blocks]: the last batch, plus one, that touches the block */
+/* The file of one array of one part: rows, or entries of lists. */
+struct disk_file {
+	const uint8_t *data;
+	uint64_t row_bytes;
+	uint32_t *touched; /* [blocks]: the last batch that touches the block */
 };
 
 struct gw_means_client {
 	const struct gw_means_graph *graph;
 	struct gw_client *client;
 	struct lists_server *servers; /* [num_parts] */
-	struct rows_file *files;      /* [num_parts][fetch_count] */
+	struct disk_file *rows;       /* [num_parts][fetch_count] */
+	struct disk_file *lists;      /* [num_parts][num_etypes]: neighbours */
 	uint32_t touching;            /* batches so far */
 };
 
@@ -73,30 +75,39 @@ static gw_status serve_lists(struct gw_means_client *client)
 	return status;
 }
 
-static uint64_t first_block(const struct gw_array *array)
+static uint64_t first_block(const struct disk_file *file)
 {
-	return (uintptr_t)array->data / GW_LOAD_BLOCK;
+	return (uintptr_t)file->data / GW_LOAD_BLOCK;
 }
 
 /* The parts are mapped, so that the addresses of their files' blocks are multiples of a block. */
+static gw_status open_file(const void *data, uint64_t rows, uint64_t row_bytes, struct disk_file *file)
+{
+	const uint64_t end = ((uintptr_t)data + rows * row_bytes) / GW_LOAD_BLOCK + 1;
+	*file = (struct disk_file){.data = data, .row_bytes = row_bytes};
+	file->touched = gw_calloc(rows ? end - first_block(file) : 1, sizeof(*file->touched));
+	return file->touched ? GW_OK : GW_NO_MEMORY;
+}
+
 static gw_status open_files(struct gw_means_client *client)
 {
 	const struct gw_means_graph *graph = client->graph;
-	const uint32_t parts = graph->hot.meta->num_parts;
-	client->files = gw_calloc((size_t)parts * graph->fetch_count, sizeof(*client->files));
-	if (!client->files)
+	const uint32_t parts = graph->hot.meta->num_parts, etypes = graph->hot.meta->num_etypes;
+	gw_status status = GW_OK;
+	client->rows = gw_calloc((size_t)parts * graph->fetch_count, sizeof(*client->rows));
+	client->lists = gw_calloc((size_t)parts * etypes + 1, sizeof(*client->lists));
+	if (!client->rows || !client->lists)
 		return GW_NO_MEMORY;
-	for (uint32_t i = 0; i < parts * graph->fetch_count; i++) {
-		struct rows_file *file = &client->files[i];
-		file->array = gw_part_array(graph->hot.parts[i / graph->fetch_count],
-					    graph->fetches[i % graph->fetch_count].array->key);
-		const uint64_t bytes = file->array->rows * file->array->row_bytes;
-		const uint64_t end = ((uintptr_t)file->array->data + bytes) / GW_LOAD_BLOCK + 1;
-		file->touched = gw_calloc(bytes ? end - first_block(file->array) : 1, sizeof(*file->touched));
-		if (!file->touched)
-			return GW_NO_MEMORY;
+	for (uint32_t i = 0; i < parts * graph->fetch_count && status == GW_OK; i++) {
+		const struct gw_array *array = gw_part_array(graph->hot.parts[i / graph->fetch_count],
+							     graph->fetches[i % graph->fetch_count].array->key);
+		status = open_file(array->data, array->rows, array->row_bytes, &client->rows[i]);
 	}
-	return GW_OK;
+	for (uint32_t i = 0; i < parts * etypes && status == GW_OK; i++) {
+		const struct gw_adjacency *lists = gw_part_adjacency(graph->hot.parts[i / etypes], i % etypes);
+		status = open_file(lists->indices, lists->edges, lists->index_bytes, &client->lists[i]);
+	}
+	return status;
 }
 
 gw_status gw_means_client_open(const struct gw_means_graph *graph, struct gw_means_client **out)
@@ -123,21 +134,24 @@ void gw_means_client_close(struct gw_means_client *client)
 		gw_vec_free(&client->servers[p].thread.group_times);
 		pthread_mutex_destroy(&client->servers[p].lock);
 	}
-	for (uint32_t i = 0; client->files && i < graph->hot.meta->num_parts * graph->fetch_count; i++)
-		gw_free(client->files[i].touched);
+	for (uint32_t i = 0; client->rows && i < graph->hot.meta->num_parts * graph->fetch_count; i++)
+		gw_free(client->rows[i].touched);
+	for (uint32_t i = 0; client->lists && i < graph->hot.meta->num_parts * graph->hot.meta->num_etypes; i++)
+		gw_free(client->lists[i].touched);
 	gw_free(client->servers);
-	gw_free(client->files);
+	gw_free(client->rows);
+	gw_free(client->lists);
 	gw_free(client);
 }
 
 /* --- What a batch needs. --- */
 
-static uint64_t touch_row(struct rows_file *file, uint64_t row, uint32_t batch)
+/* The blocks of a row that the batch has not touched before. */
+static uint64_t touch_row(struct disk_file *file, uint64_t row, uint32_t batch)
 {
-	const uint64_t begin = (uintptr_t)file->array->data + row * file->array->row_bytes;
-	const uint64_t first = first_block(file->array);
+	const uint64_t begin = (uintptr_t)file->data + row * file->row_bytes, first = first_block(file);
 	uint64_t count = 0;
-	for (uint64_t b = begin / GW_LOAD_BLOCK; b * GW_LOAD_BLOCK < begin + file->array->row_bytes; b++) {
+	for (uint64_t b = begin / GW_LOAD_BLOCK; b * GW_LOAD_BLOCK < begin + file->row_bytes; b++) {
 		count += file->touched[b - first] != batch;
 		file->touched[b - first] = batch;
 	}
@@ -153,8 +167,28 @@ static uint64_t touch_rows(struct gw_means_client *client, uint32_t fetch, const
 	for (uint64_t i = 0; i < batch->node_counts[t]; i++) {
 		const uint64_t id = (uint64_t)batch->nodes[t][i];
 		const uint32_t owner = gw_book_owner(starts, parts, id);
-		count += touch_row(&client->files[(size_t)owner * graph->fetch_count + fetch], id - starts[owner],
+		count += touch_row(&client->rows[(size_t)owner * graph->fetch_count + fetch], id - starts[owner],
 				   client->touching);
+	}
+	return count;
+}
+
+/* The entries that uniform draws read. */
+static uint64_t touch_lists(struct gw_means_client *client, const struct gw_minibatch *batch)
+{
+	const struct gw_graph_meta *meta = client->graph->hot.meta;
+	uint64_t count = 0;
+	for (uint32_t h = 0; h < batch->hops; h++) {
+		for (uint32_t i = 0; i < batch->blocks[h]->edges_count; i++) {
+			const struct gw_block_edges *edges = &batch->blocks[h]->edges[i];
+			const uint64_t *starts = meta->etypes[edges->etype].starts;
+			for (uint64_t k = 0; k < edges->edge_count; k++) {
+				const uint64_t id = (uint64_t)edges->edge_ids[k];
+				const uint32_t owner = gw_book_owner(starts, meta->num_parts, id);
+				count += touch_row(&client->lists[(size_t)owner * meta->num_etypes + edges->etype],
+						   id - starts[owner], client->touching);
+			}
+		}
 	}
 	return count;
 }
@@ -190,6 +224,7 @@ static gw_status keep_batch(struct gw_means_client *client, const struct gw_mini
 	client->touching++;
 	for (uint32_t f = 0; f < graph->fetch_count; f++)
 		out->disk_blocks += touch_rows(client, f, batch);
+	out->list_blocks += touch_lists(client, batch);
 	out->count++;
 	return GW_OK;
 }
@@ -276,7 +311,7 @@ gw_status gw_means_batches_run(struct gw_means_client *client, uint32_t part, ui
 	if (!out->ids || !out->ends)
 		return GW_NO_MEMORY;
 	out->part = part;
-	out->count = out->sampled = out->disk_blocks = 0;
+	out->count = out->sampled = out->disk_blocks = out->list_blocks = 0;
 	if (client->graph->hot.seeds[part] == 0)
 		return GW_OK;
 	int32_t *none = gw_calloc(meta->num_etypes + 1ull, sizeof(*none));

@@ -146,9 +146,11 @@ static void look_at(const struct combination *one, uint32_t set, uint32_t ahead,
 static void best_of(const struct gw_means_fitting *fitting, const struct gw_means_table *table, uint32_t store,
 		    struct gw_means_fit *out)
 {
-	const struct gw_means_row *none = &table->rows[0], *disk = &table->rows[table->count - 1];
+	const struct gw_means_row *none = &table->rows[0], *disk = none;
 	const double batches = table->batches ? (double)table->batches : 1, memory = (double)table->memory;
 	struct fit_choice choice = {0};
+	while (strcmp(disk->means, "disk") != 0)
+		disk++;
 	for (uint32_t s = 0; s < SETS; s++) {
 		for (uint32_t a = 0; a < GW_MEANS_AHEADS; a++) {
 			for (uint32_t c = 0; c < CACHES; c++)

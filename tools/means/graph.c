@@ -81,3 +81,13 @@ double gw_means_other_lists(const struct gw_graph_meta *meta, uint32_t part)
 		bytes += p == part ? 0 : (double)gw_part_lists_bytes(meta, p, NULL, NULL);
 	return bytes;
 }
+
+double gw_means_lists_on_disk(const struct gw_graph_meta *meta, uint32_t part)
+{
+	double bytes = 0;
+	for (uint32_t a = 0; a < meta->parts[part].count; a++) {
+		const struct gw_array_meta *array = &meta->parts[part].arrays[a];
+		bytes += gw_array_is_of_edges(meta, array) ? (double)gw_array_meta_bytes(array) : 0;
+	}
+	return bytes;
+}

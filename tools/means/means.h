@@ -50,11 +50,13 @@ gw_status gw_means_graph_open(const struct gw_means_plan *plan, const struct gw_
 			      struct gw_means_graph *out);
 void gw_means_graph_close(struct gw_means_graph *graph);
 
-/* Bytes of the rows of these features: of a part, and of all parts. cache_bytes is a share of the latter. */
+/* Bytes of the rows of these features: of a part; of all parts. cache_bytes is a share of the latter. */
 double gw_means_row_bytes(const struct gw_means_graph *graph, uint32_t part, uint32_t store);
 uint64_t gw_means_all_bytes(const struct gw_means_graph *graph, uint32_t store);
 /* Bytes of the lists of all parts but one. */
 double gw_means_other_lists(const struct gw_graph_meta *meta, uint32_t part);
+/* Bytes of the arrays of a part that --on-disk lists leaves on disk. */
+double gw_means_lists_on_disk(const struct gw_graph_meta *meta, uint32_t part);
 
 /* --- batches.c --- */
 
@@ -67,10 +69,12 @@ void gw_means_client_close(struct gw_means_client *client); /* NULL is allowed *
 struct gw_means_batches {
 	uint32_t part;
 	uint64_t count;
-	struct gw_vec *ids;   /* [ntypes]: int64_t: nodes of other parts whose rows are fetched, batch after batch */
-	struct gw_vec *ends;  /* [ntypes]: uint64_t [count]: where those of each batch end */
-	uint64_t sampled;     /* bytes of requests to other parts for samples, and of their replies */
-	uint64_t disk_blocks; /* of the files of rows, of all parts, that a batch touches: summed over the batches */
+	struct gw_vec *ids;  /* [ntypes]: int64_t: nodes of other parts whose rows are fetched, batch after batch */
+	struct gw_vec *ends; /* [ntypes]: uint64_t [count]: where those of each batch end */
+	uint64_t sampled;    /* bytes of requests to other parts for samples, and of their replies */
+	/* Blocks of the files of rows, and of neighbours, of all parts, that a batch touches: summed over the batches.
+	 */
+	uint64_t disk_blocks, list_blocks;
 };
 
 gw_status gw_means_batches_run(struct gw_means_client *client, uint32_t part, uint64_t steps, uint64_t seed,
@@ -115,12 +119,13 @@ extern const uint32_t gw_means_aheads[GW_MEANS_AHEADS]; /* batches that a fetche
 #define GW_MEANS_ROWS_MAX 32u
 
 struct gw_means_row {
-	const char *means;  /* "none", "replicas", "narrow", "lookahead", "cache", "lists", "disk" */
-	const char *by;     /* of replicas; the type of narrow rows; else NULL */
-	double value;       /* a share of replicas, batches of look-ahead, bytes of kept rows; else 0 */
-	double memory;      /* bytes, of the host where it is most, besides its part; less than 0: of the part */
-	double rows;        /* bytes of rows of other parts, for a mini-batch */
-	double samples;     /* bytes of requests for lists of other parts and of replies, for a mini-batch */
+	const char *means; /* "none", "replicas", "narrow", "lookahead", "cache", "lists", "disk", "disk_lists" */
+	const char *by;    /* of replicas; the type of narrow rows; else NULL */
+	double value;      /* a share of replicas, batches of look-ahead, bytes of kept rows; else 0 */
+	double memory;     /* bytes, of the host where it is most, besides its part; less than 0: of the part */
+	double rows;       /* bytes of rows of other parts, for a mini-batch */
+	double samples; /* bytes of requests for lists of other parts and of replies, for a mini-batch; NAN: not counted
+			 */
 	double disk_blocks; /* for a mini-batch */
 };
 

@@ -1,6 +1,7 @@
 /* The table, for people and for programs. */
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,8 @@ static const char *option_text(const struct gw_means_row *row, char out[CELL])
 		snprintf(out, CELL, "serve --lists all");
 	else if (strcmp(row->means, "disk") == 0)
 		snprintf(out, CELL, "serve --on-disk NAME");
+	else if (strcmp(row->means, "disk_lists") == 0)
+		snprintf(out, CELL, "serve --on-disk lists");
 	else
 		snprintf(out, CELL, "%s", row->means);
 	return out;
@@ -35,21 +38,25 @@ static const char *option_text(const struct gw_means_row *row, char out[CELL])
 static const char *bytes_cell(double bytes, char out[CELL])
 {
 	char text[GW_UNIT_TEXT_MAX];
+	if (isnan(bytes))
+		return "-";
 	snprintf(out, CELL, "%s%s", bytes < 0 ? "-" : "", gw_text_bytes(text, bytes < 0 ? -bytes : bytes));
 	return out;
 }
 
 static void print_rows(const struct gw_means_table *table)
 {
-	char option[CELL], memory[CELL], rows[CELL], samples[CELL], blocks[CELL];
+	char option[CELL], memory[CELL], rows[CELL], samples[CELL], share[CELL], blocks[CELL];
 	const double none = table->rows[0].rows + table->rows[0].samples;
 	printf("%-34s %11s %11s %11s %6s %11s\n", "MEANS", "MEMORY", "ROWS", "SAMPLES", "SHARE", "DISK BLOCKS");
 	for (uint32_t i = 0; i < table->count; i++) {
 		const struct gw_means_row *row = &table->rows[i];
+		const double all = row->rows + row->samples;
 		snprintf(blocks, sizeof(blocks), "%.0f", row->disk_blocks);
-		printf("%-34s %11s %11s %11s %6.3f %11s\n", option_text(row, option), bytes_cell(row->memory, memory),
-		       bytes_cell(row->rows, rows), bytes_cell(row->samples, samples),
-		       none > 0 ? (row->rows + row->samples) / none : 1, row->disk_blocks > 0 ? blocks : "-");
+		snprintf(share, sizeof(share), "%.3f", none > 0 ? all / none : 1);
+		printf("%-34s %11s %11s %11s %6s %11s\n", option_text(row, option), bytes_cell(row->memory, memory),
+		       bytes_cell(row->rows, rows), bytes_cell(row->samples, samples), isnan(all) ? "-" : share,
+		       row->disk_blocks > 0 ? blocks : "-");
 	}
 }
 
@@ -99,9 +106,10 @@ static void print_text(const struct gw_means_table *table)
 
 static json_t *row_json(const struct gw_means_row *row)
 {
-	json_t *object =
-		json_pack("{s:s, s:f, s:f, s:f, s:f, s:f}", "means", row->means, "value", row->value, "memory",
-			  row->memory, "rows", row->rows, "samples", row->samples, "disk_blocks", row->disk_blocks);
+	json_t *object = json_pack("{s:s, s:f, s:f, s:f, s:f}", "means", row->means, "value", row->value, "memory",
+				   row->memory, "rows", row->rows, "disk_blocks", row->disk_blocks);
+	if (!isnan(row->samples))
+		json_object_set_new(object, "samples", json_real(row->samples));
 	if (row->by)
 		json_object_set_new(object, "by", json_string(row->by));
 	return object;
@@ -133,7 +141,7 @@ static gw_status print_table_json(const struct gw_means_table *table)
 		json_object_set_new(object, "fits", fits);
 	else
 		json_decref(fits);
-	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+	char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
 	json_decref(object);
 	if (!text)
 		return gw_fail(GW_NO_MEMORY, "no memory for the table");

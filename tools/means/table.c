@@ -1,4 +1,5 @@
 /* Counts the means one by one, part after part. A new means is a call of add_row. */
+#include <math.h>
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -260,6 +261,12 @@ static gw_status add_part(struct means *means, uint32_t part)
 					     .rows = means->none,
 					     .samples = sampled,
 					     .disk_blocks = (double)batches->disk_blocks});
+	/* Clients draw from such lists themselves, by other requests. */
+	add_row(means, (struct gw_means_row){.means = "disk_lists",
+					     .memory = -gw_means_lists_on_disk(meta, part),
+					     .rows = means->none,
+					     .samples = NAN,
+					     .disk_blocks = (double)batches->list_blocks});
 	return status;
 }
 

@@ -7,7 +7,7 @@
 
     from_database: columns checked ─▶ partition_graph: types of keys, unit of times, columns with missing values
     ─▶ tables, a batch at a time: keys numbered, rows and times to .npy ─▶ foreign keys looked up
-    ─▶ `graphwire import` reads the files
+    ─▶ settle(): those of keys that exceed the memory, in files ─▶ `graphwire import` reads the files
 
 descriptions.py has the description, and relational_columns.py the rules for columns. docs/TABLES.md is for users.
 
@@ -17,6 +17,7 @@ Errors: ValueError and TypeError, which name the table or the file, the column a
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,9 +36,10 @@ from graphwire._files.columns import Where, arrow
 from graphwire._files.descriptions import MISSING, UNITS, Duckdb, ForeignKey, Table, in_table, one_of
 from graphwire._files.graph_arrays import Canonical
 from graphwire._files.numbering import Ids, Numbering, numbers
+from graphwire._files.numberings import Missing, Numberings
 from graphwire._files.relational_columns import END, TIME, Columns, value
 from graphwire._files.table_arguments import Feature, TextOptions, features_of, label, selected
-from graphwire._files.table_files import Files, Writer, settled
+from graphwire._files.table_files import BLOCK, Files, Writer, settled
 from graphwire._files.table_kinds import Table as Rows
 from graphwire._files.table_kinds import opened
 
@@ -46,10 +48,10 @@ RECORD = "graphwire-tables-record-1"
 _ROLES = ("features", "labels", "masks", "text", "categories")
 
 
-class _Edges:
-    """The edges of a foreign key. rows: of its table; null: those without a key; dangling: those whose key no row has.
-    times: {table: {feature: of all its rows}}. A time that the table of the foreign key lacks is that of the row that
-    is referred to, if this row has an end.
+class Edges:
+    """The edges of a foreign key. rows: of its table; null: those without a key; dangling: those whose key no row has,
+    known after settle(). times: {table: {feature: of all its rows}}. A time that the table of the foreign key lacks is
+    that of the row that is referred to, if this row has an end.
     """
 
     def __init__(self, files: Files, of: str, key: ForeignKey, missing: str,
@@ -60,16 +62,27 @@ class _Edges:
         referred = times[key.table] if END in times[key.table] else {}
         self._all_times = {**{name: (one, 1) for name, one in referred.items()},  # (times, column of `written`)
                            **{name: (one, 0) for name, one in times[of].items()}}
-        self._times: dict[str, npy.Rows] = {}
         self.rows = self.null = self.dangling = 0
 
     def append(self, rows: np.ndarray, found: np.ndarray) -> None:
-        """rows: of the foreign key's table. found: those of its target."""
+        """rows: of the foreign key's table. found: those of its target, or places of a spilled numbering."""
         self.written.append(np.stack([rows, found], 1))
-        for name, (times, column) in self._all_times.items():
-            if name not in self._times:
-                self._times[name] = npy.Rows(self._files.path(".npy"))
-            self._times[name].append(times[found if column else rows])
+
+    def settle(self, numberings: Numberings) -> Optional[Missing]:
+        """Replaces places by rows, and leaves out edges whose key no row has. Returns the first of these, if they are
+        an error."""
+        edges, kept = self.written.so_far(), -1
+        for one in numberings.looked_up(self.etype, self.written, (1,)):
+            if self.missing == "error" and one.missing.any():
+                return numberings.missing(self.etype, one, int(one.rows[np.argmax(one.missing), 0]))
+            good = np.flatnonzero(~one.missing)
+            kept = one.first if kept < 0 else kept
+            edges[kept:kept + len(good)] = np.stack([one.rows[good, 0], one.found[good]], 1)
+            kept += len(good)
+            self.dangling += len(one.found) - len(good)
+        if kept >= 0:
+            self.written.shorten(kept)
+        return None
 
     @property
     def timed(self) -> bool:
@@ -78,13 +91,15 @@ class _Edges:
 
     def close(self) -> None:
         """Ends the files, and adds them to the words of `graphwire import`."""
-        files, of = self._files, label(self.etype)
+        files, of, edges = self._files, label(self.etype), self.written.so_far()
         self.written.close(row=(2,))
         files.add("--edges", self.etype, settled(self.written, files), f"edges of {of}")
         if self.key.reverse:
             files.words += ["--reverse-of", files.type_name(*self.etype)]
-        for name, (times, _) in self._all_times.items():
-            rows = self._times.get(name) or npy.Rows(files.path(".npy"))
+        for name, (times, column) in self._all_times.items():
+            rows = npy.Rows(files.path(".npy"))
+            for begin in range(0, len(edges), BLOCK):
+                rows.append(times[edges[begin:begin + BLOCK, column]])
             rows.close(times.dtype)
             if name == TIME:
                 files.add("--edge-time", self.etype, rows.path, f"times of {of}")
@@ -97,7 +112,7 @@ class _Edges:
 
 
 def tell_lost(table: str, record: Mapping[str, Any]) -> None:
-    """One line for a foreign key, some of whose rows have no edge. record: that of _Edges."""
+    """One line for a foreign key, some of whose rows have no edge. record: that of Edges."""
     lost = record["null"] + record["dangling"]
     if lost:
         _log.warning("%s.%s -> %s: %s of %s rows have no edge: the key is missing in %s, and refers to no row in %s",
@@ -176,13 +191,14 @@ class Database:
     def __repr__(self) -> str:
         return f"<graphwire.Database: tables {', '.join(self.tables)}>"
 
-    def write(self, folder: Path, progress: Optional[bool] = False,
-              settled: Optional[Settled] = None) -> tuple[list[str], dict[str, str]]:
+    def write(self, folder: Path, progress: Optional[bool] = False, settled: Optional[Settled] = None,
+              limit: Sequence[str] = ()) -> tuple[list[str], dict[str, str]]:
         """Writes the graph to files in the folder. Returns the arguments of `graphwire import`, and {file: what it
-        holds} for errors. progress: a bar, as for partition_graph. settled: what settle() returned."""
+        holds} for errors. progress: a bar, as for partition_graph. settled: what settle() returned. limit: options of
+        the program, as for Numberings."""
         settled = settled or self.settle()
         with self.showing(progress, self.tables, {name: one.table.foreign_keys for name, one in self.tables.items()}):
-            return self._write(Files(folder), settled)
+            return self._write(Files(folder), settled, limit)
 
     @contextlib.contextmanager
     def showing(self, progress: Optional[bool], nodes: Iterable[str], edges: Mapping[str, Any]) -> Iterator[None]:
@@ -202,17 +218,22 @@ class Database:
         unit = _relational.common_unit(columns.values(), self._unit)
         return Settled(columns, unit, any(one.time_columns for one in self.tables.values()))
 
-    def _write(self, files: Files, settled: Settled) -> tuple[list[str], dict[str, str]]:
+    def _write(self, files: Files, settled: Settled, limit: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         columns = settled.columns
         for one in columns.values():
             one.settle_features(settled.unit, settled.timed)
-        numberings = {name: Numbering() for name, one in self.tables.items() if one.table.key}
+        numberings, edges = Numberings(files, limit), list[Edges]()
+        numberings.add(name for name, one in self.tables.items() if one.table.key)
+        self.expect(numberings, self.tables, {name: one.table.foreign_keys for name, one in self.tables.items()})
         counts, times = {}, {}
-        for name in self.tables:
-            files.words += ["--node-type", files.type_name(name)]
-            counts[name], times[name] = self.write_nodes(files, name, columns[name], numberings.get(name))
-        edges = [one for name, table in self.tables.items() for one in self.write_edges(
-            files, name, table.table.foreign_keys, columns, numberings, times)]
+        with numberings.checked(lambda: self.check(numberings, edges)):
+            for name in self.tables:
+                files.words += ["--node-type", files.type_name(name)]
+                counts[name], times[name] = self.write_nodes(files, name, columns[name], numberings)
+            for name, table in self.tables.items():
+                self.write_edges(files, name, table.table.foreign_keys, columns, numberings, times, edges)
+        for ended in edges:
+            ended.close()
         for name, numbering in numberings.items():
             numbering.close()
             self.write_keys(files, name, numbering)
@@ -223,8 +244,17 @@ class Database:
         arrow().default_memory_pool().release_unused()
         return files.words, files.names
 
+    def expect(self, numberings: Numberings, nodes: Iterable[str], edges: Mapping[str, Sequence[ForeignKey]]) -> None:
+        """Tells how many keys the nodes and the edges of these tables will number."""
+        for name in nodes:
+            numberings.expect(name, self.tables[name].rows.count())
+        for name, keys in edges.items():
+            for key in keys:
+                numberings.expect(key.table, self.tables[name].rows.count())
+
     @staticmethod
     def write_keys(files: Files, name: str, numbering: Numbering) -> None:
+        """Writes the keys of a table's rows."""
         files.add("--node-feature", (name, "orig_id"), numbering.write(files.path("")), f"ids of {name}")
 
     def _advance(self, rows: int) -> None:
@@ -249,19 +279,21 @@ class Database:
             columns[table].make_like(column, columns[like[0]], like[1])
 
     def write_nodes(self, files: Files, name: str, columns: Columns,
-                    numbering: Optional[Numbering]) -> tuple[int, dict[str, np.ndarray]]:
+                    numberings: Numberings) -> tuple[int, dict[str, np.ndarray]]:
         """Writes the rows of a table. Returns their number and their times, {feature: times}."""
         writer, count = Writer(files, name, columns.features, columns.types), 0
         times = {one: npy.Rows(files.path(".npy")) for one in columns.times}
         key = self.tables[name].table.key
         for where, batch in columns.read(columns.of_nodes):
-            if numbering is not None:
-                self._number(numbering, columns.keys(batch, key, where), key, where)
+            if key:
+                self._number(numberings, name, columns.keys(batch, key, where), where)
             for one, rows in times.items():
                 rows.append(columns.times_of(one, batch, where))
             writer.take(where, columns.as_features(batch))
             count += batch.num_rows
             self._advance(batch.num_rows)
+        if key:
+            numberings.end_nodes(name)
         writer.close()
         loaded = {}
         for one, rows in times.items():
@@ -271,40 +303,56 @@ class Database:
         files.words += ["--num-nodes", f"{files.type_name(name)}={count}"]
         return count, loaded
 
-    @staticmethod
-    def _number(numbering: Numbering, ids: Ids, key: tuple[str, ...], where: Where) -> None:
-        first = len(numbering)
-        wrong = numbers((numbering, ids, True))[:, 0] != np.arange(first, first + len(ids))
+    def _number(self, numberings: Numberings, name: str, ids: Ids, where: Where) -> None:
+        first = len(numberings[name])
+        wrong = numbers((numberings[name], ids, True))[:, 0] != np.arange(first, first + len(ids))
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise ValueError(f"{where(row)}: column {', '.join(key)}: {value(ids, row)!r} is the key of an earlier row "
-                             "too")
+            raise self._repeated(name, where(row), value(ids, row))
+        numberings.note(name, (name,), first, where)
+
+    def _repeated(self, name: str, where: str, key: Any) -> ValueError:
+        return ValueError(f"{where}: column {', '.join(self.tables[name].table.key)}: {key!r} is the key of an earlier "
+                          "row too")
+
+    @staticmethod
+    def _dangling(key: ForeignKey, where: str, found: Any) -> ValueError:
+        return ValueError(f"{where}: the foreign key {', '.join(key.columns)} is {found!r}, which no row of "
+                          f"{key.table} has as its key")
+
+    def check(self, numberings: Numberings, edges: Sequence[Edges]) -> None:
+        """Numbers the keys that exceed the memory, and checks them as those in memory were checked."""
+        for name, where, key in numberings.settle():
+            raise self._repeated(name, where, key)
+        for _, some in itertools.groupby(edges, lambda one: one.etype[0]):
+            wrong = [(missing, one.key) for one in some for missing in [one.settle(numberings)] if missing is not None]
+            if wrong:
+                missing, referring = min(wrong, key=lambda one: one[0].batch)
+                raise self._dangling(referring, missing.where, missing.value)
 
     def missing_of(self, key: ForeignKey) -> str:
         """"drop" or "error"."""
         return key.missing or self._missing
 
     def write_edges(self, files: Files, name: str, keys: Sequence[ForeignKey], columns: Mapping[str, Columns],
-                    numberings: Mapping[str, Numbering],
-                    times: Mapping[str, Mapping[str, np.ndarray]]) -> Iterator[_Edges]:
-        """Writes the edges of foreign keys of a table."""
+                    numberings: Numberings, times: Mapping[str, Mapping[str, np.ndarray]],
+                    edges: list[Edges]) -> None:
+        """Appends the edges of foreign keys of a table to `edges`. check() settles them."""
         first = 0
-        edges = [_Edges(files, name, key, self.missing_of(key), times) for key in keys]
-        wanted = dict.fromkeys(column for one in edges for column in one.key.columns)
-        for where, batch in columns[name].read(list(wanted)) if edges else ():
-            for one in edges:
+        made = [Edges(files, name, key, self.missing_of(key), times) for key in keys]
+        edges += made
+        wanted = dict.fromkeys(column for one in made for column in one.key.columns)
+        for where, batch in columns[name].read(list(wanted)) if made else ():
+            for one in made:
                 one.rows += batch.num_rows
-                self._look_up(one, columns[name], batch, where, numberings[one.key.table], first)
+                self._look_up(one, columns[name], batch, where, numberings, first)
             first += batch.num_rows
             self._advance(batch.num_rows)
-        for one in edges:
-            one.close()
-        yield from edges
 
-    def _look_up(self, edges: _Edges, columns: Columns, batch: Any, where: Where, numbering: Numbering,
+    def _look_up(self, edges: Edges, columns: Columns, batch: Any, where: Where, numberings: Numberings,
                  first: int) -> None:
         """Adds the edges of a batch, whose first row has the number `first`."""
-        key, strict = edges.key, edges.missing == "error"
+        key, strict, numbering = edges.key, edges.missing == "error", numberings[edges.key.table]
         rows = columns.rows_with(batch, key.columns)
         if strict and len(rows) < batch.num_rows:
             row = int(np.setdiff1d(np.arange(batch.num_rows), rows)[0])
@@ -317,10 +365,11 @@ class Database:
         there = found >= 0
         if strict and not there.all():
             row = int(np.argmin(there))
-            raise ValueError(f"{where(int(rows[row]))}: the foreign key {', '.join(key.columns)} is "
-                             f"{value(ids, row)!r}, which no row of {key.table} has as its key")
+            raise self._dangling(key, where(int(rows[row])), value(ids, row))
         edges.dangling += len(rows) - int(there.sum())
+        begun = edges.written.count
         edges.append(first + rows[there], found[there])
+        numberings.note(edges.etype, (key.table,), begun, where, first)
 
     def write_record(self, config: Path) -> None:
         """Writes what `graphwire inspect` shows of the tables, into the folder of the graph's JSON."""
@@ -332,7 +381,7 @@ class Database:
         return json.dumps({"format": RECORD, "graph_id": graph_id, **self.record}, ensure_ascii=False, indent=1) + "\n"
 
     def note(self, counts: Mapping[str, int], keys: Mapping[str, list[dict[str, Any]]]) -> None:
-        """Makes the record. counts: {table: rows}; keys: {table: records of _Edges}."""
+        """Makes the record. counts: {table: rows}; keys: {table: records of Edges}."""
         self.record = {"tables": {name: {
             "rows": counts[name], "key": list(one.table.key), "time": one.table.time, "end_time": one.table.end_time,
             "foreign_keys": keys[name]} for name, one in self.tables.items()}}

@@ -80,7 +80,7 @@ class Build:
     def _anew(self) -> None:
         steps = Steps(self._database, self._options, self._others)
         with Scratch(self._out.absolute().parent, f".{self._out.name}") as folder:
-            words, names = self._database.write(folder, self._progress, steps.settled)
+            words, names = self._database.write(folder, self._progress, steps.settled, steps.limit)
             steps.note()
             words = ["import", *words, *steps.records(folder), *self._options, "--edge-ids", *self._last()]
             run(words, names, self._progress, prints=self._prints)
@@ -96,7 +96,8 @@ class Build:
                 raise self._exists()
             if self._rebuild and earlier is not None:
                 sources.append(earlier)
-        self.said = steps.make(self._out, ["combine", *self._last()], work, sources, self._progress, held, self._prints)
+        self.said = steps.make(self._out, ["combine", "--renew", *self._last()], work, sources, self._progress, held,
+                               self._prints)
 
     def _earlier(self, steps: Steps) -> Optional[Earlier]:
         """The graph in `out`, unless nothing can be taken over from it. One line of the log says why."""

@@ -55,6 +55,13 @@ def _parsed(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     return given, others
 
 
+class _Shown(logging.Filter):
+    """Warnings, and what the memory does not hold."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.WARNING or record.getMessage().startswith("memory: ")
+
+
 def _import(given: argparse.Namespace, options: Sequence[str]) -> None:
     database = from_database(given.tables, missing=given.missing, unit=given.unit)
     others = [*(["--threads", given.threads] if given.threads else []),
@@ -69,10 +76,13 @@ def _import(given: argparse.Namespace, options: Sequence[str]) -> None:
 
 def main(words: Sequence[str]) -> int:
     """Runs the command. words: those behind `import`. Returns the exit status."""
-    logging.basicConfig(format="graphwire import: %(message)s", stream=sys.stderr)
-    status, given = 1, argparse.Namespace(resume=False)
+    handler, log = logging.StreamHandler(sys.stderr), logging.getLogger("graphwire")
+    handler.addFilter(_Shown())
+    logging.basicConfig(format="graphwire import: %(message)s", handlers=[handler])
+    status, level, given = 1, log.level, argparse.Namespace(resume=False)
     try:
         given, options = _parsed(words)
+        log.setLevel(logging.WARNING if given.quiet else logging.INFO)
         _import(given, options)
         return 0
     except ProgramError as error:
@@ -83,6 +93,8 @@ def main(words: Sequence[str]) -> int:
         said = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
     except (ValueError, TypeError, ImportError, GraphwireError) as error:
         status, said = 2 if isinstance(error, _Usage) else 1, str(error)
+    finally:
+        log.setLevel(level)
     if given.resume and is_full(said):
         said += "; finished steps are kept, and the same command goes on from them"
     print(f"graphwire import: {said}", file=sys.stderr)

@@ -28,11 +28,12 @@ from graphwire._base.native import lib, text
 from graphwire._base.program import ProgramError
 from graphwire._base.scratch import Scratch
 from graphwire._files.columns import arrow
-from graphwire._files.database import Database
+from graphwire._files.database import Database, Edges
 from graphwire._files.descriptions import ForeignKey
 from graphwire._files.earlier_graph import RECORD, Earlier, Unfit
 from graphwire._files.graph_arrays import Canonical
-from graphwire._files.numbering import Numbering
+from graphwire._files.numbering import numbers
+from graphwire._files.numberings import Numberings
 from graphwire._files.relational_columns import TIME, Columns
 from graphwire._files.row_digests import Inputs, of_json
 from graphwire._files.running import run
@@ -54,7 +55,7 @@ class Steps:
     def __init__(self, database: Database, options: Sequence[str] = (), others: Sequence[str] = ()):
         """options, others: of `graphwire import`; others change no bytes."""
         self._database, self._options = database, sorted({*options, "--edge-ids"})
-        self._others = [one for one in others if one != "--quiet"]
+        self.limit = [one for one in others if one != "--quiet"]
         self.settled = database.settle()
         self._columns: Mapping[str, Columns] = self.settled.columns
         names = Files(Path())
@@ -167,13 +168,14 @@ class _Damaged(Exception):
 
 
 class _Piece:
-    """Types of a graph that is made. nodes, edges: those that it is made for. counted, timed: the node types that
-    `files` have, and those with times."""
+    """Types of a graph that is made. nodes, edges: those that it is made for. read: the edges, until they are settled.
+    counted, timed: the node types that `files` have, and those with times."""
 
     def __init__(self, folder: Path):
         self.folder, self.files = folder, Files(folder)
         self.nodes: list[str] = []
         self.edges: list[Canonical] = []
+        self.read: list[Edges] = []
         self.counted: set[str] = set()
         self.timed: set[str] = set()
 
@@ -185,7 +187,7 @@ class _Making:
         self._steps, self._database, self._work, self._held = steps, database, work, held
         self.made: list[Earlier] = []
         self._known = steps._known
-        self._numberings: dict[str, Numbering] = {}
+        self._numberings = Numberings(Files(work), steps.limit)
         self._times: dict[str, dict[str, np.ndarray]] = {}
         self._nodes: dict[str, Earlier] = {}
         self._edges: dict[Canonical, Earlier] = {}
@@ -211,17 +213,14 @@ class _Making:
         nodes = [name for name in tables if name not in self._nodes]
         edges = {name: [key for key in one.table.foreign_keys if (name, key.relation, key.table) not in self._edges]
                  for name, one in tables.items()}
+        edges = {name: keys for name, keys in edges.items() if keys}
         with self._database.showing(progress, nodes, edges):
-            piece = _Piece(folder)
-            for name in nodes:
-                self._add_nodes(piece, name)
-                piece = piece if at_once else self._made(piece)
-            for name, keys in edges.items():
-                if keys:
-                    self._add_edges(piece, name, keys)
-                    piece = piece if at_once else self._made(piece)
-            if piece.counted:
-                self._made(piece)
+            if at_once and (nodes or edges):
+                self._make(folder, nodes, edges)
+            for name in nodes if not at_once else ():
+                self._make(folder, [name], {})
+            for name, keys in edges.items() if not at_once else ():
+                self._make(folder, [], {name: keys})
         counts = {name: self._rows(name) for name in tables}
         self._database.note(counts, {name: [
             {word: value for word, value in self._known["edges"][self._steps._etype(
@@ -239,8 +238,26 @@ class _Making:
     def _rows(self, name: str) -> int:
         return self._known["nodes"][self._steps._names[name]]["rows"]
 
-    def _made(self, piece: _Piece) -> _Piece:
-        """Makes the graph of a piece, and removes its files. Returns the next piece, which is empty."""
+    def _make(self, folder: Path, nodes: Sequence[str], edges: Mapping[str, Sequence[ForeignKey]]) -> None:
+        """Makes the graph of a piece: nodes of tables, and edges of foreign keys. folder: for its files, which go."""
+        piece, numberings = _Piece(folder), self._numberings
+        numberings.begin(piece.files)
+        self._database.expect(numberings, nodes, edges)
+        with numberings.checked(lambda: self._database.check(numberings, piece.read)):
+            for name in nodes:
+                self._add_nodes(piece, name)
+            for name, keys in edges.items():
+                self._add_edges(piece, name, keys)
+        for name in nodes:
+            if name in numberings:
+                self._database.write_keys(piece.files, name, numberings[name])
+        for one in piece.read:
+            self._end_edges(piece, one)
+        numberings.release()
+        self._run(piece)
+
+    def _run(self, piece: _Piece) -> None:
+        """Makes the graph of a piece's files, and removes them."""
         files, record = piece.files, piece.folder / "record.json"
         record.write_text(self._steps.record(piece.nodes, piece.edges), "utf-8")
         if not piece.edges:  # a graph has an edge type
@@ -250,24 +267,21 @@ class _Making:
         if piece.timed:  # edges with times of their own are sorted by them in any case
             files.words += ["--time", TIME]
         out = self._work / f"piece-{secrets.token_hex(8)}"
-        words = ["import", *files.words, *self._steps._options, *self._steps._others, "--record",
+        words = ["import", *files.words, *self._steps._options, *self._steps.limit, "--record",
                  f"build={record}", "--quiet"]
         run([*words, "--name", "piece", "--out", out], files.names, held=self._held)
         for path in piece.folder.iterdir():
             path.unlink()
         self.made.append(Earlier(out))
         self._take(self.made[-1])
-        return _Piece(piece.folder)
 
     def _add_nodes(self, piece: _Piece, name: str) -> None:
         columns, stored = self._steps._columns[name], self._steps._names[name]
         columns.settle_features(self._steps.settled.unit, self._steps.settled.timed)
-        numbering = Numbering() if self._database.tables[name].table.key else None
+        if self._database.tables[name].table.key:
+            self._numberings.add([name])
         piece.files.words += ["--node-type", stored]
-        rows, self._times[name] = self._database.write_nodes(piece.files, name, columns, numbering)
-        if numbering is not None:
-            self._database.write_keys(piece.files, name, numbering)
-            self._numberings[name] = numbering
+        rows, self._times[name] = self._database.write_nodes(piece.files, name, columns, self._numberings)
         self._known["nodes"][stored] = {"key": self._steps.nodes[name], "rows": rows}
         piece.nodes.append(name)
         piece.counted.add(name)
@@ -289,9 +303,20 @@ class _Making:
                 self._steps._names[name], feature)) for feature in self._database.tables[name].time_columns}
 
     def _load_keys(self, name: str) -> None:
-        """Has the keys of a table's rows in memory."""
-        if name not in self._numberings:
-            self._numberings[name] = self._checked(name, lambda graph: graph.numbering(self._steps._names[name]))
+        """Has the keys of a table's rows numbered."""
+        if name in self._numberings:
+            return
+        self._numberings.add([name])
+
+        def load(graph: Earlier) -> None:
+            for ids in graph.keys(self._steps._names[name]):
+                first = len(self._numberings[name])
+                numbers((self._numberings[name], ids, True))
+                self._numberings.note(name, (name,), first)
+
+        self._numberings.expect(name, self._rows(name))
+        self._checked(name, load)
+        self._numberings.end_nodes(name)
 
     def _add_edges(self, piece: _Piece, name: str, keys: Sequence[ForeignKey]) -> None:
         files = piece.files
@@ -303,16 +328,19 @@ class _Making:
                 piece.counted.add(table)
         for key in keys:
             self._load_keys(key.table)
-        edges = list(self._database.write_edges(files, name, keys, self._steps._columns, self._numberings, self._times))
-        for one in edges:
-            table = one.key.table
-            if one.key.reverse and not one.timed and TIME in self._times[table] and table not in piece.timed:
-                path = files.path(".npy")  # the reverse edges have the times of their sources
-                np.save(path, self._times[table][TIME])
-                files.add("--node-feature", (table, TIME), path, f"node feature {TIME} of {table}")
-                piece.timed.add(table)
-            piece.edges.append(one.etype)
-            self._known["edges"][self._steps._etype(one.etype)] = {"key": self._steps.edges[one.etype], **one.record()}
+        self._database.write_edges(files, name, keys, self._steps._columns, self._numberings, self._times, piece.read)
+
+    def _end_edges(self, piece: _Piece, one: Edges) -> None:
+        """Ends the files of edges that are settled."""
+        one.close()
+        files, table = piece.files, one.key.table
+        if one.key.reverse and not one.timed and TIME in self._times[table] and table not in piece.timed:
+            path = files.path(".npy")  # the reverse edges have the times of their sources
+            np.save(path, self._times[table][TIME])
+            files.add("--node-feature", (table, TIME), path, f"node feature {TIME} of {table}")
+            piece.timed.add(table)
+        piece.edges.append(one.etype)
+        self._known["edges"][self._steps._etype(one.etype)] = {"key": self._steps.edges[one.etype], **one.record()}
 
     def combine(self, folder: Path, options: Sequence[str], prints: bool) -> None:
         """Combines the types of the sources in one graph, with its records, which `folder` receives first."""

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from graphwire._files import digest as _digest
-from graphwire._files.numbering import Ids, Numbering, Texts, numbers
+from graphwire._files.numbering import Ids, Texts
 
 RECORD = "graphwire-build-1"
-_PIECE = 1 << 20  # ids that are numbered at a time
+_PIECE = 1 << 20  # ids of a batch
 
 
 class Unfit(Exception):
@@ -65,14 +65,9 @@ class Earlier:
             raise Unfit(f"{path} is damaged") from None
         return found
 
-    def numbering(self, name: str) -> Numbering:
-        """The keys of a table, numbered by their rows. name: the node type in the graph."""
-        made = Numbering()
-        for ids in self._ids(f"node/{name}/orig_id"):
-            numbers((made, ids, True))
-        return made
-
-    def _ids(self, key: str) -> Iterator[Ids]:
+    def keys(self, name: str) -> Iterator[Ids]:
+        """The keys of a table's rows, in batches. name: the node type in the graph."""
+        key = f"node/{name}/orig_id"
         if key in self._arrays:
             rows = self._array(key)
             for begin in range(0, len(rows), _PIECE):

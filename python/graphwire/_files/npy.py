@@ -51,6 +51,18 @@ class Rows:
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(self.path)) from None
 
+    def so_far(self) -> np.ndarray:
+        """The rows so far; mapped, and they may be changed."""
+        dtype, row = self.kind or (np.dtype(np.int64), ())
+        shape = (self.count, *row)
+        return np.memmap(self.path, dtype, "r+", _HEADER, shape) if all(shape) else np.empty(shape, dtype)
+
+    def shorten(self, count: int) -> None:
+        """Keeps the first rows."""
+        dtype, row = self.kind or (np.dtype(np.int64), ())
+        self._file.truncate(_HEADER + count * int(np.prod(row)) * dtype.itemsize)
+        self.count = count
+
     def close(self, dtype: Any = np.int64, row: tuple[int, ...] = ()) -> None:
         """Writes the header. dtype, row: the type, and the shape of a row, of a file without rows."""
         kind = self.kind or (np.dtype(dtype), row)

@@ -60,6 +60,10 @@ class Numbering:
         """The bytes of memory that the ids take."""
         return int(lib.numbering_memory(self._held))
 
+    def file_bytes(self) -> int:
+        """The bytes of files that the ids in memory would take."""
+        return len(self) * 8 + (len(self._bytes()) if self.is_text else 0)
+
     def spill(self, stem: Path) -> None:
         """Moves the ids to files that begin with `stem`. Ids so far keep their numbers, as places."""
         kept = self._copied(stem)
@@ -79,11 +83,13 @@ class Numbering:
             self._kept.append(texts.offsets, texts.data)
         return np.arange(first, first + rows * len(batches)).reshape(rows, len(batches))
 
-    def settle(self, stem: Path, words: Sequence[str]) -> None:
-        """Numbers the ids of a spilled numbering, with files that begin with `stem`. words: options of the program."""
+    def settle(self, stem: Path, words: Sequence[str], count: Optional[int] = None) -> None:
+        """Numbers the ids of a spilled numbering, with files that begin with `stem`. words: options of the program.
+        count: of the ids to keep; those with higher numbers only have numbers. None: all."""
         assert self._kept is not None
         self._kept.close()
-        run(["import", "ids", "--from", self._kept.path, "--out", stem, *words])
+        kept = [] if count is None else ["--count", str(count)]
+        run(["import", "ids", "--from", self._kept.path, "--out", stem, *kept, *words])
         self._settled = (np.load(f"{stem}.numbers.npy", mmap_mode="r"),
                          Path(f"{stem}.offsets.npy" if self.is_text else f"{stem}.npy"))
 

@@ -143,13 +143,20 @@ class Tables:
         files, (types, texts) = Files(folder), self._types()
         numberings = Numberings(files, limit)
         numberings.add(ntype for ntype, text in texts.items() if text or ntype in self._nodes)
-        for ntype in self._nodes:
-            self._write_nodes(files, ntype, types[ntype], numberings)
+        for key, table in self._tables():
+            for ntype, _ in self._id_columns(key):
+                numberings.expect(ntype, table.count())
         integers = {ntype: _Integers() for ntype in texts if ntype not in numberings}
-        written = {etype: self._write_edges(files, etype, types[etype], numberings, integers) for etype in self._edges}
-        self._renumber(written, numberings, [ntype for ntype, ids in integers.items() if ids.are_numbered()])
-        self._settle(written, numberings)
+        written: dict[Canonical, npy.Rows] = {}
+        with numberings.checked(lambda: self._settle(written, numberings)):
+            for ntype in self._nodes:
+                self._write_nodes(files, ntype, types[ntype], numberings)
+            for etype in self._edges:
+                written[etype] = npy.Rows(files.path(".npy"))
+                self._write_edges(files, etype, types[etype], numberings, integers, written[etype])
+            self._renumber(written, numberings, [ntype for ntype, ids in integers.items() if ids.are_numbered()])
         for etype, rows in written.items():
+            rows.close(row=(2,))
             files.add("--edges", etype, settled(rows, files), f"edges of {label(etype)}")
         for ntype, numbering in numberings.items():
             numbering.close()
@@ -174,11 +181,11 @@ class Tables:
         writer.close()
 
     def _write_edges(self, files: Files, etype: Canonical, types: Mapping[str, Any],
-                     numberings: Numberings, integers: Mapping[str, _Integers]) -> npy.Rows:
-        """Writes edges, int64 [edges, 2]: numbers, or the integers of a type without a numbering, which `integers` has.
-        """
+                     numberings: Numberings, integers: Mapping[str, _Integers], rows: npy.Rows) -> None:
+        """Writes edges, int64 [edges, 2], to `rows`: numbers, or the integers of a type without a numbering, which
+        `integers` has."""
         columns, ntypes = self._ends[etype], (etype[0], etype[2])
-        writer, rows = Writer(files, etype, self._features.get(etype, []), types), npy.Rows(files.path(".npy"))
+        writer = Writer(files, etype, self._features.get(etype, []), types)
         for where, batch in self._edges[etype].read(types):
             pair = [_columns.ids(batch.column(column), column, where) for column in columns]
             places = [end for end in (0, 1) if ntypes[end] in numberings]
@@ -199,9 +206,7 @@ class Tables:
             rows.append(found)
             numberings.note(etype, [ntypes[end] for end in places], rows.count - len(found), where)
             writer.take(where, batch)
-        rows.close(row=(2,))
         writer.close()
-        return rows
 
     def _repeated(self, ntype: str, where: str, value: Any) -> ValueError:
         return ValueError(f"{where}: column {self._ids[ntype]}: {value!r} is the id of an earlier row too")
@@ -215,7 +220,7 @@ class Tables:
         numberings.add(ntypes)
         for etype, rows in written.items():
             places = [end for end in (0, 1) if etype[2 * end] in ntypes]
-            edges = np.load(rows.path, mmap_mode="r+") if places and rows.count else np.empty((0, 2), np.int64)
+            edges = rows.so_far() if places else np.empty((0, 2), np.int64)
             for begin in range(0, len(edges), BLOCK):
                 block = edges[begin:begin + BLOCK]
                 block[:, places] = numbers(*((numberings[etype[2 * end]], block[:, end], True) for end in places))
@@ -228,7 +233,7 @@ class Tables:
         for etype, rows in written.items():
             missing = numberings.fill(etype, rows)
             if missing is not None:
-                raise self._missing(etype, *missing)
+                raise self._missing(etype, missing.end, missing.where, missing.value)
 
 
 @keywords
