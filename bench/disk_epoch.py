@@ -2,7 +2,7 @@
 """An epoch of mini-batches of a graph of four times the memory, with its rows or its lists on disk.
 
     sudo python bench/disk_epoch.py --rounds 5
-    sudo python bench/disk_epoch.py --rounds 5 --on-disk lists --edge-factor 64 --columns 4
+    sudo python bench/disk_epoch.py --rounds 5 --on-disk lists --weight --edge-factor 32 --columns 4
 
 Makes an R-MAT graph, and runs the same epoch by each of these ways in turn, each in a process of its own without torch:
 
@@ -51,7 +51,7 @@ loader = graphwire.NodeLoader(graph, seeds, options["fanouts"], batch_size=optio
                               weight="weight" if options["weight"] else None, **ahead)
 for batch in loader:
     if of_lists:
-        drawn.append([block.only.edge_ids for block in batch.blocks])
+        drawn.append([block.only.edge_ids.copy() for block in batch.blocks])  # the batch goes
         continue
     nodes = batch.nodes[graph.ntypes[0]]
     values = mapped[nodes] if way == "memmap" else batch.features[graph.ntypes[0]]["feat"]
