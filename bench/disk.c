@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,7 +171,7 @@ static gw_status bare_blocks_rate(void *context, double *figure)
 	int error = gw_uring_init((unsigned)a->depth, &ring, &parameters);
 	if (error)
 		return gw_fail_errno(GW_UNSUPPORTED, -error, "io_uring");
-	const uint64_t blocks = a->bytes / BLOCK, begin = gw_now_ns();
+	const uint64_t blocks = a->row_count * a->row_bytes / BLOCK, begin = gw_now_ns();
 	const uint64_t until = begin + a->seconds * GW_NS_PER_SECOND;
 	uint64_t done = 0, open = 0, counted = 0, end = 0;
 	uint32_t next = 0;
@@ -234,6 +235,9 @@ static gw_status disk_prepare(struct disk_arguments *a)
 	const struct gw_disk_options options = {.cache_bytes = a->cache, .queue_depth = (uint32_t)a->depth};
 	a->row_bytes = a->row_bytes / 8 * 8;
 	a->row_count = a->bytes / a->row_bytes;
+	if (a->row_count == 0)
+		return gw_fail(GW_INVALID, "--bytes %" PRIu64 ": less than one row of %" PRIu64 " bytes", a->bytes,
+			       a->row_bytes);
 	const struct gw_load_item item = {.path = a->path, .key = "rows", .bytes = a->row_count * a->row_bytes};
 	a->numbers = gw_calloc(READS_OPEN * a->rows, sizeof(*a->numbers));
 	for (uint32_t i = 0; i < READS_OPEN; i++) {

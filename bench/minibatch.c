@@ -8,6 +8,9 @@
  * As many pairs of a client and a server run at once as there are servers and processors for them. They read from a
  * table as large as the features, with as many batches in flight as the loader. Without servers (--standalone) the
  * ceiling is a prefetching copy of the rows.
+ *
+ * user_share and system_share: of the time of all processors, what the loader and the benchmark's own servers take, in
+ * their own code and in the kernel.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +44,7 @@ struct minibatch_arguments {
 	struct gw_arena *table, *landing;
 	struct gw_batches batches_now; /* the batches of the case being measured */
 	unsigned pairs;                /* pairs of bare loops */
+	struct gw_own_used used;       /* by the loader and its servers, in batches_now.seconds */
 };
 
 /* ---- options ---- */
@@ -134,7 +138,12 @@ static gw_status make_memory(struct minibatch_arguments *a)
 static gw_status minibatch_measure(void *context, double *figure)
 {
 	struct minibatch_arguments *a = context;
-	return gw_batches_run(&a->batches_now, a->batches, figure);
+	struct gw_own_used before = gw_own_servers_used(&a->own);
+	gw_status status = gw_batches_run(&a->batches_now, a->batches, figure);
+	struct gw_own_used after = gw_own_servers_used(&a->own);
+	a->used.user += after.user - before.user;
+	a->used.system += after.system - before.system;
+	return status;
 }
 
 static gw_status minibatch_measure_bare(void *context, double *figure)
@@ -189,7 +198,7 @@ static void minibatch_report(struct minibatch_arguments *a, const struct gw_benc
 		 a->standalone   ? "a prefetching copy"
 		 : a->pairs == 1 ? "a bare loop over TCP"
 				 : "bare loops over TCP, several at once");
-	double batches = (double)b->batches;
+	double batches = (double)b->batches, processors = b->seconds * gw_processors();
 	struct gw_bench_result result = {
 		.title = title,
 		.unit = "batches/s",
@@ -203,7 +212,9 @@ static void minibatch_report(struct minibatch_arguments *a, const struct gw_benc
 			   {"edges_per_batch", (double)b->edges / batches, NULL},
 			   {"rows_per_batch", (double)b->rows / batches, NULL},
 			   {"row_bytes", (double)b->row_bytes, NULL},
-			   {"bare_loops", a->pairs, NULL}},
+			   {"bare_loops", a->pairs, NULL},
+			   {"user_share", a->used.user / processors, NULL},
+			   {"system_share", a->used.system / processors, NULL}},
 		.note = note,
 	};
 	gw_bench_report(&a->bench, &result);
@@ -219,6 +230,7 @@ static gw_status minibatch_run_case(struct minibatch_arguments *a, const struct 
 					     .depth = a->depth,
 					     .part = a->part};
 	values.count = ceilings.count = 0;
+	a->used = (struct gw_own_used){0};
 	gw_status status = gw_batches_begin(&a->batches_now, a->alone, &spec);
 	if (status == GW_OK)
 		status = gw_batches_check(&a->batches_now, a->alone, a->standalone ? a->alone : a->measured);

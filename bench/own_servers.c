@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@
 #include "core/files/staging.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
+#include "core/system/sysfile.h"
 
 #define READY_MS           120000
 #define OWN_PARTS          2u
@@ -300,6 +302,29 @@ gw_status gw_own_clients_more(struct gw_own_servers *own, const struct gw_own_cl
 		status = start_servers(own, gw_client_graph(alone)->num_parts, options, &client, runtime);
 	gw_free(runtime);
 	return status != GW_OK ? status : gw_client_open(&client, served);
+}
+
+#define USER_FIELD 12 /* spaces in /proc/PID/stat from the end of the name to utime, field 14; stime follows */
+
+struct gw_own_used gw_own_servers_used(const struct gw_own_servers *own)
+{
+	const double tick = 1.0 / (double)sysconf(_SC_CLK_TCK);
+	struct rusage usage;
+	getrusage(RUSAGE_SELF, &usage);
+	struct gw_own_used used = {(double)usage.ru_utime.tv_sec + 1e-6 * (double)usage.ru_utime.tv_usec,
+				   (double)usage.ru_stime.tv_sec + 1e-6 * (double)usage.ru_stime.tv_usec};
+	for (uint32_t i = 0; i < own->count; i++) {
+		char text[1024], *at = NULL;
+		if (gw_sysfile_read(text, sizeof(text), "/proc/%ld/stat", (long)atomic_load(&own->pids[i])))
+			at = strrchr(text, ')');
+		for (int space = 0; at && space < USER_FIELD; space++)
+			at = strchr(at + 1, ' ');
+		if (!at)
+			continue;
+		used.user += tick * (double)strtoull(at, &at, 10);
+		used.system += tick * (double)strtoull(at, NULL, 10);
+	}
+	return used;
 }
 
 void gw_own_servers_end(struct gw_own_servers *own)

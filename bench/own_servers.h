@@ -59,6 +59,14 @@ gw_status gw_own_clients_again(const struct gw_own_servers *own, uint32_t thread
 gw_status gw_own_clients_more(struct gw_own_servers *own, const struct gw_own_clients_options *options,
 			      struct gw_client *alone, struct gw_client **served);
 
+/* Seconds of processor time. */
+struct gw_own_used {
+	double user, system;
+};
+
+/* What this process and the benchmark's own servers have used so far; the servers' part in steps of 10 ms. */
+struct gw_own_used gw_own_servers_used(const struct gw_own_servers *own);
+
 /* Ends the servers and removes the folder. */
 void gw_own_servers_end(struct gw_own_servers *own);
 

@@ -49,6 +49,7 @@ static const struct gw_option table[] = {
 	{"threads", "N", "number of threads (measures 1, then one for each processor)", 0,
 	 GW_OPTION_NUMBER(A, threads, 1, SAMPLE_THREADS_MAX)},
 	{"hash", NULL, "relabel by hash maps instead of dense ones", 0, GW_OPTION_FLAG(A, bed.hash)},
+	{"no-edge-ids", NULL, "blocks without ids of edges", 0, GW_OPTION_FLAG(A, bed.no_edge_ids)},
 	{0},
 };
 #undef A
@@ -176,11 +177,11 @@ static void bench_sample_report(struct sample_arguments *a, uint32_t threads, co
 			 of_loop.quarter, of_loop.three_quarters);
 	snprintf(note, sizeof(note),
 		 "ratios of neighbouring repeats, median (quartiles): ceiling %.3f (%.3f to %.3f); %s\n"
-		 "%-10s %.0f edges and %.0f nodes a batch; %s maps; vectors: %s\n"
+		 "%-10s %.0f edges and %.0f nodes a batch; %s maps%s; vectors: %s\n"
 		 "%-10s the ceiling prefetches in runs of %u lists, offsets %u lists ahead, slots %u neighbours ahead",
 		 of_ceiling.half, of_ceiling.quarter, of_ceiling.three_quarters, loop, "", bed->edges_per_batch,
-		 bed->inputs_per_batch, bed->hash ? "hash" : "dense", gw_vectors_name(gw_vectors_used()), "",
-		 bed->pace.run, bed->pace.offsets, bed->pace.slots);
+		 bed->inputs_per_batch, bed->hash ? "hash" : "dense", bed->no_edge_ids ? ", no edge ids" : "",
+		 gw_vectors_name(gw_vectors_used()), "", bed->pace.run, bed->pace.offsets, bed->pace.slots);
 	struct gw_bench_result result = {
 		.title = title,
 		.unit = "M edges/s",

@@ -72,7 +72,7 @@ uint64_t sample_key_of(const struct sample_worker *worker, uint64_t batch)
 	return worker->number * worker->bed->batches + batch;
 }
 
-gw_status sample_one_batch(struct sample_worker *worker, uint64_t batch)
+gw_status sample_one_batch(struct sample_worker *worker, uint64_t batch, bool no_edge_ids)
 {
 	const struct sample_bed *bed = worker->bed;
 	const struct gw_adjacency *parts[1] = {&bed->graph.adjacency};
@@ -87,6 +87,7 @@ gw_status sample_one_batch(struct sample_worker *worker, uint64_t batch)
 		.hops = bed->hops,
 		.fanouts = bed->fanouts,
 		.replace = bed->kind == SAMPLE_BY_WEIGHT_REPLACE,
+		.no_edge_ids = no_edge_ids,
 		.sampling = bed->kind == SAMPLE_UNIFORM ? NULL : &by_weight,
 	};
 	gw_status status = gw_blocks_begin(worker->blocks, worker->relabel, &spec, 1, sample_key_of(worker, batch), 0,
@@ -98,7 +99,7 @@ gw_status sample_by_graphwire(struct sample_worker *worker)
 {
 	const struct sample_bed *bed = worker->bed;
 	for (uint64_t b = bed->first; b < bed->first + bed->count; b++) {
-		gw_status status = sample_one_batch(worker, b);
+		gw_status status = sample_one_batch(worker, b, bed->no_edge_ids);
 		if (status != GW_OK)
 			return status;
 		uint64_t count;

@@ -32,7 +32,7 @@ struct sample_bed {
 	uint64_t seeds, batches;
 	uint32_t hops;
 	int32_t fanouts[GW_HOPS_MAX];
-	bool hash;
+	bool hash, no_edge_ids; /* no_edge_ids: those that are checked have them */
 	/* while it runs */
 	enum sample_kind kind;
 	struct replay_pace pace;
@@ -51,7 +51,7 @@ const int64_t *sample_seeds_of(const struct sample_worker *worker, uint64_t batc
 uint64_t sample_key_of(const struct sample_worker *worker, uint64_t batch); /* the stream of the batch's draws */
 
 /* Samples one batch with the bed's kind: worker->blocks has the result. */
-gw_status sample_one_batch(struct sample_worker *worker, uint64_t batch);
+gw_status sample_one_batch(struct sample_worker *worker, uint64_t batch, bool no_edge_ids);
 
 /* What a worker does with its batches [bed->first, + bed->count). */
 typedef gw_status (*sample_body)(struct sample_worker *worker);

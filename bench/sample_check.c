@@ -51,7 +51,7 @@ static bool edges_are_legal(const struct sample_bed *bed, const struct gw_block_
 static gw_status check_batch(struct sample_worker *worker, uint64_t batch, uint8_t *seen)
 {
 	const struct sample_bed *bed = worker->bed;
-	gw_status status = sample_one_batch(worker, batch);
+	gw_status status = sample_one_batch(worker, batch, false);
 	if (status != GW_OK)
 		return status;
 	uint64_t count, rows_count, dst_count = 0;
@@ -153,7 +153,7 @@ static gw_status record_row(struct sample_worker *worker, uint64_t key, const in
 static gw_status record_batch(struct sample_worker *worker, uint64_t batch, uint64_t *sum)
 {
 	const struct sample_bed *bed = worker->bed;
-	gw_status status = sample_one_batch(worker, batch);
+	gw_status status = sample_one_batch(worker, batch, false);
 	uint64_t count;
 	const int64_t *nodes = status == GW_OK ? gw_blocks_nodes(worker->blocks, 0, &count) : NULL;
 	for (uint32_t hop = 0; hop < bed->hops && status == GW_OK; hop++) {

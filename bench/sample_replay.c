@@ -121,7 +121,7 @@ INLINE void touch(void *place, uint32_t bytes)
 INLINE void touch_slot(const struct gw_relabel *relabel, uint32_t id, bool dense)
 {
 	if (dense) {
-		touch(&relabel->dense_map.entries[id], 8);
+		touch(&relabel->dense_map.entries[id], 4);
 		return;
 	}
 	struct gw_hash_slot *slot = &relabel->hash_map.slots[gw_hash_slot_of(&relabel->hash_map, id)];

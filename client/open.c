@@ -119,6 +119,15 @@ static void connect_to_lists(struct gw_client *client)
 	}
 }
 
+/* Whether replicas, or lists of other parts, may save the client requests, which it then reports. */
+static bool may_be_saved(const struct gw_client *client)
+{
+	bool may = client->engines[0].lists_link;
+	for (uint32_t t = 0; t < client->tensor_count && !may; t++)
+		may = client->tensors[t].rows.near;
+	return may;
+}
+
 /* While the client opened, it needed all connections at once. From now on each is closed when it is idle for long. */
 static void close_idle_links(struct gw_client *client, int64_t idle_ms)
 {
@@ -184,10 +193,10 @@ static gw_status open_take_options(struct gw_client *client, const struct gw_cli
 			       "on_disk and disk_cache are for a standalone client: with servers, give them "
 			       "--on-disk and --disk-cache");
 	if (options->disk_cache && !options->on_disk_count)
-		return gw_fail(GW_INVALID, "disk_cache without on_disk: name the features that stay on disk");
+		return gw_fail(GW_INVALID, "disk_cache without on_disk: name what stays on disk");
 	if (options->on_disk_count && !options->on_disk)
 		return gw_fail(GW_INVALID, "%u features in on_disk, and no names", options->on_disk_count);
-	if (client->neighbours == GW_NEIGHBOURS_REQUESTS && options->server_count == 0)
+	if (client->neighbours == GW_NEIGHBOURS_REQUESTS && options->server_count == 0 && !client->lists_only)
 		return gw_fail(GW_INVALID,
 			       "neighbours = \"requests\" needs servers: a standalone client has its lists in memory");
 	if (options->server_count > GW_PARTS_MAX || (options->server_count && !options->servers))
@@ -264,8 +273,8 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 	for (uint32_t i = 0; i < client->engine_count && status == GW_OK; i++)
 		status = gw_engine_start_thread(&client->engines[i]);
 	/* Tensors of a standalone client belong only to this process and end with it. */
-	if (status == GW_OK && client->shares_job && !client->local_group)
-		status = gw_tensor_leases_begin(client, true, 0);
+	if (status == GW_OK && !client->local_group && (client->shares_job || may_be_saved(client)))
+		status = gw_tensor_leases_begin(client, client->shares_job, 0);
 	return status;
 }
 

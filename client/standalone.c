@@ -43,7 +43,7 @@ static enum gw_array_apart stays_apart(const void *context, const char *key)
 	if (gw_replica_key(parts->meta, key) ||
 	    (parts->lists_only && gw_feature_parse(parts->meta, key, &of_edges, &type, &name)))
 		return GW_ARRAY_LEFT_OUT;
-	return gw_disk_words_mean(&parts->on_disk, key) ? GW_ARRAY_ON_DISK : GW_ARRAY_HERE;
+	return gw_disk_words_mean(&parts->on_disk, parts->meta, key) ? GW_ARRAY_ON_DISK : GW_ARRAY_HERE;
 }
 
 static gw_status open_disk_rows(struct gw_client *client, struct gw_remote *server)

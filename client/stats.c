@@ -59,9 +59,12 @@ void gw_client_sum(const struct gw_client *client, struct gw_client_stats *out, 
 		out->copied_bytes += stats_load(&client->engines[e].copied_bytes);
 		out->ahead_bytes += stats_load(&client->engines[e].ahead_bytes);
 		out->cached_bytes += stats_load(&client->engines[e].kept_bytes);
-		out->replica_rows += stats_load(&client->engines[e].near_rows);
-		out->replica_bytes += stats_load(&client->engines[e].near_bytes);
-		out->held_hops += stats_load(&client->engines[e].held_hops);
+		for (uint32_t s = 0; s < client->server_count; s++) {
+			const struct gw_link_counts *counts = &client->engines[e].links[s].counts;
+			out->replica_rows += stats_load(&counts->near_rows);
+			out->replica_bytes += stats_load(&counts->near_bytes);
+			out->held_hops += stats_load(&counts->held_hops);
+		}
 	}
 }
 

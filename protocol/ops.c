@@ -13,6 +13,7 @@ const char *gw_op_name(unsigned op)
 		[GW_OP_IDS] = "ids",
 		[GW_OP_SUBGRAPH] = "subgraph",
 		[GW_OP_DISK_ROWS] = "disk_rows",
+		[GW_OP_SAVED] = "saved",
 		[GW_OP_TENSOR_CREATE] = "tensor_create",
 		[GW_OP_TENSOR_COMPLETE] = "tensor_complete",
 		[GW_OP_TENSOR_LIST] = "tensor_list",

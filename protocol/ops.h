@@ -11,6 +11,7 @@ enum gw_op {
 	GW_OP_IDS = 5,          /* keys of original ids -> nodes (protocol/id_call.h) */
 	GW_OP_SUBGRAPH = 6,     /* destinations, sources -> the edges between them (protocol/subgraph_call.h) */
 	GW_OP_DISK_ROWS = 7,    /* rows of an array on disk -> their bytes (protocol/disk_call.h) */
+	GW_OP_SAVED = 8,        /* what the server's memory has saved a client -> nothing (protocol/saved_call.h) */
 	/* Tensors: protocol/tensor_call.h. */
 	GW_OP_TENSOR_CREATE = 16,
 	GW_OP_TENSOR_COMPLETE = 17,

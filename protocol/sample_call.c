@@ -130,10 +130,23 @@ gw_status gw_sample_call_parse(const void *bytes, size_t byte_count, uint32_t nu
 	return status == GW_OK ? check_groups(call, arrays) : status;
 }
 
-size_t gw_sample_run_bytes(uint64_t dst_count, uint64_t edge_count, uint32_t id_bytes)
+/* Where the arrays of a run begin. */
+struct run_layout {
+	size_t edges, neighbours, end;
+};
+
+static struct run_layout run_layout_of(uint64_t dst_count, uint64_t edge_count, struct gw_sample_form form)
 {
-	return sizeof(struct gw_sample_run) + sample_call_padded(dst_count * 4) +
-	       2 * sample_call_padded(edge_count * id_bytes);
+	struct run_layout layout = {.edges = sizeof(struct gw_sample_run) + sample_call_padded(dst_count * 4)};
+	const size_t bytes = sample_call_padded(edge_count * form.id_bytes);
+	layout.neighbours = layout.edges + (form.no_edges ? 0 : bytes);
+	layout.end = layout.neighbours + bytes;
+	return layout;
+}
+
+size_t gw_sample_run_bytes(uint64_t dst_count, uint64_t edge_count, struct gw_sample_form form)
+{
+	return run_layout_of(dst_count, edge_count, form).end;
 }
 
 static void sample_call_pad(uint8_t *array, size_t bytes)
@@ -141,15 +154,15 @@ static void sample_call_pad(uint8_t *array, size_t bytes)
 	memset(array + bytes, 0, sample_call_padded(bytes) - bytes);
 }
 
-void gw_sample_run_begin(uint8_t *out, uint32_t dst_count, uint64_t edge_count, uint32_t id_bytes)
+void gw_sample_run_begin(uint8_t *out, uint32_t dst_count, uint64_t edge_count, struct gw_sample_form form)
 {
-	struct gw_sample_run run = {.dst_count = dst_count, .id_bytes = id_bytes, .edge_count = edge_count};
+	struct gw_sample_run run = {.dst_count = dst_count, .id_bytes = form.id_bytes, .edge_count = edge_count};
+	const struct run_layout layout = run_layout_of(dst_count, edge_count, form);
 	memcpy(out, &run, sizeof(run));
-	out += sizeof(run);
-	sample_call_pad(out, (size_t)dst_count * 4);
-	out += sample_call_padded((size_t)dst_count * 4);
-	sample_call_pad(out, edge_count * id_bytes);
-	sample_call_pad(out + sample_call_padded(edge_count * id_bytes), edge_count * id_bytes);
+	sample_call_pad(out + sizeof(run), (size_t)dst_count * 4);
+	if (!form.no_edges)
+		sample_call_pad(out + layout.edges, edge_count * form.id_bytes);
+	sample_call_pad(out + layout.neighbours, edge_count * form.id_bytes);
 }
 
 void gw_sample_run_counts(uint8_t *run, uint32_t row, uint32_t n, const uint32_t *counts)
@@ -169,23 +182,24 @@ static void print_ids(uint8_t *out, const uint64_t *ids, uint64_t n, uint32_t id
 		narrow[i] = (uint32_t)ids[i];
 }
 
-void gw_sample_run_edges(uint8_t *out, uint64_t edge, uint64_t n, const uint64_t *positions, const uint64_t *neighbours)
+void gw_sample_run_edges(uint8_t *out, struct gw_sample_form form, uint64_t edge, uint64_t n, const uint64_t *positions,
+			 const uint64_t *neighbours)
 {
 	struct gw_sample_run run;
 	if (n == 0) /* the arrays may be NULL */
 		return;
 	memcpy(&run, out, sizeof(run));
-	uint8_t *array = out + sizeof(run) + sample_call_padded((size_t)run.dst_count * 4);
-	print_ids(array + edge * run.id_bytes, positions, n, run.id_bytes);
-	array += sample_call_padded(run.edge_count * run.id_bytes);
-	print_ids(array + edge * run.id_bytes, neighbours, n, run.id_bytes);
+	const struct run_layout layout = run_layout_of(run.dst_count, run.edge_count, form);
+	if (!form.no_edges)
+		print_ids(out + layout.edges + edge * form.id_bytes, positions, n, form.id_bytes);
+	print_ids(out + layout.neighbours + edge * form.id_bytes, neighbours, n, form.id_bytes);
 }
 
-void gw_sample_run_print(const struct gw_picks *picks, uint32_t id_bytes, uint8_t *out)
+void gw_sample_run_print(const struct gw_picks *picks, struct gw_sample_form form, uint8_t *out)
 {
-	gw_sample_run_begin(out, (uint32_t)picks->dst_count, picks->edge_count, id_bytes);
+	gw_sample_run_begin(out, (uint32_t)picks->dst_count, picks->edge_count, form);
 	gw_sample_run_counts(out, 0, (uint32_t)picks->dst_count, picks->counts.data);
-	gw_sample_run_edges(out, 0, picks->edge_count, picks->positions.data, picks->neighbours.data);
+	gw_sample_run_edges(out, form, 0, picks->edge_count, picks->positions.data, picks->neighbours.data);
 }
 
 static void parse_ids(uint64_t *out, const uint8_t *bytes, uint64_t n, uint32_t id_bytes)
@@ -201,7 +215,8 @@ static void parse_ids(uint64_t *out, const uint8_t *bytes, uint64_t n, uint32_t 
 	}
 }
 
-static gw_status parse_run(const uint8_t *at, size_t left, uint64_t rows_left, struct gw_picks *picks, size_t *used)
+static gw_status parse_run(const uint8_t *at, size_t left, uint64_t rows_left, bool no_edges, struct gw_picks *picks,
+			   size_t *used)
 {
 	struct gw_sample_run run;
 	if (left < sizeof(run))
@@ -210,20 +225,21 @@ static gw_status parse_run(const uint8_t *at, size_t left, uint64_t rows_left, s
 	if ((run.id_bytes != 4 && run.id_bytes != 8) || run.dst_count > rows_left || run.edge_count > left)
 		return gw_fail(GW_PROTOCOL, "sample reply with a run of %u rows, %llu edges of %u bytes", run.dst_count,
 			       (unsigned long long)run.edge_count, run.id_bytes);
-	*used = gw_sample_run_bytes(run.dst_count, run.edge_count, run.id_bytes);
+	const struct gw_sample_form form = {run.id_bytes, no_edges};
+	const struct run_layout layout = run_layout_of(run.dst_count, run.edge_count, form);
+	*used = layout.end;
 	if (*used > left)
 		return gw_fail(GW_PROTOCOL, "sample reply ends inside a run");
 
 	uint64_t dst_count = picks->dst_count + run.dst_count, edge_count = picks->edge_count + run.edge_count;
 	if (gw_vec_reserve(&picks->counts, dst_count * 4) != GW_OK ||
-	    gw_vec_reserve(&picks->positions, edge_count * 8) != GW_OK ||
+	    (!no_edges && gw_vec_reserve(&picks->positions, edge_count * 8) != GW_OK) ||
 	    gw_vec_reserve(&picks->neighbours, edge_count * 8) != GW_OK)
 		return GW_NO_MEMORY;
-	at += sizeof(run);
 	uint64_t sum = 0;
 	if (run.dst_count > 0) {
 		uint32_t *counts = (uint32_t *)picks->counts.data + picks->dst_count;
-		memcpy(counts, at, (size_t)run.dst_count * 4);
+		memcpy(counts, at + sizeof(run), (size_t)run.dst_count * 4);
 		for (uint32_t i = 0; i < run.dst_count; i++)
 			sum += counts[i];
 	}
@@ -232,22 +248,24 @@ static gw_status parse_run(const uint8_t *at, size_t left, uint64_t rows_left, s
 	picks->dst_count = dst_count;
 	if (sum == 0)
 		return GW_OK;
-	at += sample_call_padded((size_t)run.dst_count * 4);
-	parse_ids((uint64_t *)picks->positions.data + picks->edge_count, at, run.edge_count, run.id_bytes);
-	at += sample_call_padded(run.edge_count * run.id_bytes);
-	parse_ids((uint64_t *)picks->neighbours.data + picks->edge_count, at, run.edge_count, run.id_bytes);
+	if (!no_edges)
+		parse_ids((uint64_t *)picks->positions.data + picks->edge_count, at + layout.edges, run.edge_count,
+			  run.id_bytes);
+	parse_ids((uint64_t *)picks->neighbours.data + picks->edge_count, at + layout.neighbours, run.edge_count,
+		  run.id_bytes);
 	picks->edge_count = edge_count;
 	return GW_OK;
 }
 
-gw_status gw_sample_reply_parse(const void *bytes, size_t byte_count, uint32_t rows_max, struct gw_picks *picks,
-				uint32_t *answered)
+gw_status gw_sample_reply_parse(const void *bytes, size_t byte_count, uint32_t rows_max, bool no_edges,
+				struct gw_picks *picks, uint32_t *answered)
 {
 	uint64_t before = picks->dst_count;
 	const uint8_t *at = bytes;
 	while (byte_count > 0) {
 		size_t used = 0;
-		gw_status status = parse_run(at, byte_count, rows_max - (picks->dst_count - before), picks, &used);
+		gw_status status =
+			parse_run(at, byte_count, rows_max - (picks->dst_count - before), no_edges, picks, &used);
 		if (status != GW_OK)
 			return status;
 		at += used;

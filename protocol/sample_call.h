@@ -9,7 +9,7 @@
  *           rows [row_count] uint32 (local rows of the lists' node type)
  *   reply:  runs of {struct gw_sample_run, counts [dst_count] uint32, edges [edge_count], neighbours [edge_count]},
  *           each array padded to 8 bytes, edges and neighbours in id_bytes each. An in-edge is its position in the
- *           part's lists; an out-edge is its id.
+ *           part's lists; an out-edge is its id. With GW_SAMPLE_NO_EDGES runs have no edges.
  *
  * A reply answers a prefix of the rows, as many as fit. The client asks again for the remaining rows. If not even one
  * list fits, the reply answers no row, and the client reads that list itself.
@@ -21,6 +21,7 @@
 #define GW_PROTOCOL_SAMPLE_CALL_H
 
 #include <assert.h>
+#include <stdbool.h>
 
 #include "core/errors/status.h"
 #include "core/graph/picks.h"
@@ -33,8 +34,10 @@ enum gw_sample_flag {
 	GW_SAMPLE_BY_SOURCE = 2,   /* from out-lists */
 	GW_SAMPLE_STRICT_ENDS = 4, /* gw_groups.strict_ends (sampler/draw.h) */
 	GW_SAMPLE_WINDOWS = 8,     /* the table has first eligible times */
+	GW_SAMPLE_NO_EDGES = 16,   /* the reply has neighbours alone */
 };
-#define GW_SAMPLE_FLAGS (GW_SAMPLE_REPLACE | GW_SAMPLE_BY_SOURCE | GW_SAMPLE_STRICT_ENDS | GW_SAMPLE_WINDOWS)
+#define GW_SAMPLE_FLAGS                                                                                                \
+	(GW_SAMPLE_REPLACE | GW_SAMPLE_BY_SOURCE | GW_SAMPLE_STRICT_ENDS | GW_SAMPLE_WINDOWS | GW_SAMPLE_NO_EDGES)
 
 #define GW_SAMPLE_COLUMNS_MAX 16u
 
@@ -92,23 +95,30 @@ void gw_sample_call_print(const struct gw_sample_call *call, const struct gw_sam
 gw_status gw_sample_call_parse(const void *bytes, size_t byte_count, uint32_t num_etypes, struct gw_sample_call *call,
 			       struct gw_sample_arrays *arrays);
 
+/* The arrays of a reply's runs. */
+struct gw_sample_form {
+	uint32_t id_bytes; /* 4 or 8 */
+	bool no_edges;
+};
+
 /* Bytes of a run with this content. */
-size_t gw_sample_run_bytes(uint64_t dst_count, uint64_t edge_count, uint32_t id_bytes);
+size_t gw_sample_run_bytes(uint64_t dst_count, uint64_t edge_count, struct gw_sample_form form);
 
 /* Writes a run of picks to out, which has gw_sample_run_bytes() bytes. */
-void gw_sample_run_print(const struct gw_picks *picks, uint32_t id_bytes, uint8_t *out);
+void gw_sample_run_print(const struct gw_picks *picks, struct gw_sample_form form, uint8_t *out);
 
 /* Writes a run in pieces. Its numbers of rows and picks must be known: begin it, then fill it in any order.
  * gw_sample_run_counts writes n counts, beginning with that of row `row`. gw_sample_run_edges writes n picks, beginning
- * with number `edge`. */
-void gw_sample_run_begin(uint8_t *out, uint32_t dst_count, uint64_t edge_count, uint32_t id_bytes);
+ * with number `edge`; it reads no positions for a run without edges. */
+void gw_sample_run_begin(uint8_t *out, uint32_t dst_count, uint64_t edge_count, struct gw_sample_form form);
 void gw_sample_run_counts(uint8_t *run, uint32_t row, uint32_t n, const uint32_t *counts);
-void gw_sample_run_edges(uint8_t *out, uint64_t edge, uint64_t n, const uint64_t *positions,
+void gw_sample_run_edges(uint8_t *out, struct gw_sample_form form, uint64_t edge, uint64_t n, const uint64_t *positions,
 			 const uint64_t *neighbours);
 
-/* Appends the runs of a reply to picks (dst_count and edge_count grow). Checks every length, and that the reply answers
- * at most rows_max rows; *answered is their number. GW_PROTOCOL, GW_NO_MEMORY. */
-gw_status gw_sample_reply_parse(const void *bytes, size_t byte_count, uint32_t rows_max, struct gw_picks *picks,
-				uint32_t *answered);
+/* Appends the runs of a reply to picks (dst_count and edge_count grow; positions stay as they are if the call had
+ * GW_SAMPLE_NO_EDGES). Checks every length, and that the reply answers at most rows_max rows; *answered is their
+ * number. GW_PROTOCOL, GW_NO_MEMORY. */
+gw_status gw_sample_reply_parse(const void *bytes, size_t byte_count, uint32_t rows_max, bool no_edges,
+				struct gw_picks *picks, uint32_t *answered);
 
 #endif

@@ -53,7 +53,8 @@ static void copy_edges(const struct gw_block_edges *some, bool wide, int64_t *sr
 	const uint64_t count = some->edge_count;
 	if (!count)
 		return;
-	memcpy(ids, some->edge_ids, count * sizeof(*ids));
+	if (some->edge_ids)
+		memcpy(ids, some->edge_ids, count * sizeof(*ids));
 	if (wide)
 		memcpy(src, some->indices, count * sizeof(*src));
 	else

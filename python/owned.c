@@ -137,6 +137,13 @@ void loader_end(struct held_loader *held)
 	share_release(&held->client);
 }
 
+void lookahead_end(struct held_lookahead *held)
+{
+	gw_lookahead_close(held->lookahead);
+	held->lookahead = NULL;
+	share_release(&held->client);
+}
+
 static void end_memory(void *blocks)
 {
 	for (struct block *block = blocks, *next; block; block = next) {

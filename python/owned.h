@@ -68,6 +68,13 @@ struct held_loader {
 
 void loader_end(struct held_loader *held);
 
+struct held_lookahead {
+	struct gw_lookahead *lookahead;
+	struct share *client;
+};
+
+void lookahead_end(struct held_lookahead *held);
+
 /* Owns copies of the arrays that a loader reads until it closes. */
 struct held_memory {
 	struct share *share;
@@ -83,7 +90,7 @@ bool hops_counts(const struct gw_minibatch *minibatch, uint32_t num_etypes, uint
 
 /* Writes the edges of each type, hop after hop, the seeds' hop first, as gw_minibatch.sampled has them. ends and ids:
  * [num_etypes] addresses of memory for a type's [2][edges] rows of sources and of destinations, and for its [edges]
- * ids. wide: the block's indices are int64. */
+ * ids, which a mini-batch without ids of edges leaves as they are. wide: the block's indices are int64. */
 void hops_edges(const struct gw_minibatch *minibatch, uint32_t num_etypes, bool wide, int64_t *const *ends,
 		int64_t *const *ids);
 

@@ -89,6 +89,7 @@ struct gw_draw {
 	struct gw_column_form forms[GW_COLUMN_COUNT];
 	const struct gw_column_names *names;
 	struct gw_groups groups;
+	bool no_edge_ids; /* the caller does not read the positions of the picks */
 };
 
 /* Entries [first, first + count) of a column, counted from the first one of list `list` of the run: gw_column_entry()

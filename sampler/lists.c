@@ -43,35 +43,43 @@ static gw_status not_owned(const struct gw_adjacency *adjacency, uint64_t vertex
 		       (unsigned long long)(adjacency->dst_start + adjacency->rows));
 }
 
+/* Counts again, and reports what does not fit. */
+static gw_status find_damage(struct gw_lists *lists, const struct gw_pick_rule *rule, uint64_t edges)
+{
+	uint64_t ends[GW_RUN_MAX];
+	for (uint32_t i = 0; i < lists->n; i++)
+		ends[i] = lists->begins[i] + lists->degrees[i];
+	return gw_lists_count(lists, rule, ends, edges);
+}
+
 /* Reads and counts in one loop, because counting costs nothing while offsets arrive. */
 INLINE gw_status read_offsets(struct gw_lists *lists, const struct gw_adjacency *adjacency,
 			      const struct gw_pick_rule *rule, uint64_t ahead, uint8_t bytes)
 {
 	const uint64_t *vertices = lists->vertices, start = adjacency->dst_start, rows = adjacency->rows;
-	const uint64_t columns = adjacency->columns, column = adjacency->column, last = lists->n + ahead;
-	const uint64_t edges = adjacency->edges;
+	const uint64_t step = (uint64_t)adjacency->columns * bytes, edges = adjacency->edges;
+	const uint64_t n = lists->n, prefetched = n + (ahead < GW_AHEAD ? ahead : GW_AHEAD);
+	const char *offsets = (const char *)adjacency->indptr + (uint64_t)adjacency->column * bytes;
 	const struct gw_pick_rule copy = *rule;
-	const char *offsets = adjacency->indptr;
-	uint64_t total = 0, ends[GW_RUN_MAX];
-	bool damaged = false;
-	for (uint32_t i = 0; i < lists->n; i++) {
-		if (i + GW_AHEAD < last)
-			__builtin_prefetch(offsets + (vertices[i + GW_AHEAD] - start) * columns * bytes);
+	uint64_t total = 0, damage = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		if (i + GW_AHEAD < prefetched)
+			__builtin_prefetch(offsets + (vertices[i + GW_AHEAD] - start) * step);
 		uint64_t row = vertices[i] - start;
 		if (row >= rows)
 			return not_owned(adjacency, vertices[i]);
-		uint64_t at = row * columns + column, begin = gw_load_id(offsets, bytes, at);
-		uint64_t end = gw_load_id(offsets, bytes, at + columns), degree = end - begin;
-		uint64_t count = gw_pick_count(&copy, degree);
-		damaged |= begin > end || end > edges || count > UINT32_MAX;
+		const char *at = offsets + row * step;
+		uint64_t begin = gw_load_id(at, bytes, 0), end = gw_load_id(at + step, bytes, 0);
+		uint64_t degree = end - begin;
+		damage |= begin | end | degree | (edges - end);
 		lists->begins[i] = begin;
 		lists->degrees[i] = degree;
 		lists->starts[i] = total;
-		ends[i] = end;
-		total += count;
+		total += gw_pick_count(&copy, degree);
 	}
-	lists->starts[lists->n] = total;
-	return damaged ? gw_lists_count(lists, rule, ends, edges) : GW_OK; /* which reports the fault */
+	lists->starts[n] = total;
+	/* The upper bit of a difference is set if it is negative, as no offset and no number of edges reaches 2^63. */
+	return damage >> 63 || total > UINT32_MAX ? find_damage(lists, rule, edges) : GW_OK;
 }
 
 gw_status gw_lists_read(struct gw_lists *lists, const struct gw_adjacency *adjacency, const struct gw_pick_rule *rule,
@@ -91,16 +99,19 @@ struct sink {
 	uint32_t element_bytes;
 };
 
-/* Writes a complete list, in steps that may write past its end; later lists overwrite the excess. */
+/* Writes a complete list that has an entry, in steps that may write past its end; later lists overwrite the excess.
+ * Most lists take one step, which has no branch on their degrees. */
 INLINE void emit_whole(const struct sink *sink, uint32_t i, uint32_t element_bytes)
 {
-	uint64_t begin = sink->lists->begins[i], degree = sink->lists->degrees[i];
+	uint64_t begin = sink->lists->begins[i], degree = sink->lists->degrees[i], j = 0;
 	uint64_t *picks = sink->out + sink->lists->starts[i];
-	for (uint64_t j = 0; j < degree; j += GW_SLACK) {
+	gw_lists_prefetch(sink->memory, begin + degree - 1, element_bytes);
+	do {
 		gw_lists_prefetch(sink->memory, begin + j, element_bytes);
 		for (uint64_t k = 0; k < GW_SLACK; k++)
 			picks[j + k] = begin + j + k;
-	}
+		j += GW_SLACK;
+	} while (j < degree);
 }
 
 /* Writes one list by gw_pick_in, which defines the result. */
@@ -188,16 +199,18 @@ INLINE gw_status pick_lists(const struct sink *sink, const struct gw_pick_rule *
 			    uint32_t element_bytes)
 {
 	const struct gw_lists *lists = sink->lists;
-	uint16_t drawn[GW_RUN_MAX];
-	uint32_t drawn_count = 0;
+	uint16_t whole[GW_RUN_MAX], drawn[GW_RUN_MAX];
+	uint32_t whole_count = 0, drawn_count = 0;
 	bool all = rule->fanout == GW_FANOUT_ALL;
 	uint64_t whole_max = all ? UINT64_MAX : rule->replace ? 0 : (uint64_t)rule->fanout;
 	for (uint32_t i = 0; i < lists->n; i++) {
-		drawn[drawn_count] = (uint16_t)i;
-		drawn_count += lists->degrees[i] > whole_max;
-		if (lists->degrees[i] <= whole_max)
-			emit_whole(sink, i, element_bytes);
+		uint64_t degree = lists->degrees[i];
+		whole[whole_count] = drawn[drawn_count] = (uint16_t)i;
+		whole_count += degree - 1 < whole_max;
+		drawn_count += degree > whole_max;
 	}
+	for (uint32_t i = 0; i < whole_count; i++)
+		emit_whole(sink, whole[i], element_bytes);
 	gw_wide_draw draw;
 	gw_status status = prepare_wide(rule, lists->groups != NULL, scratch, &draw);
 	if (status != GW_OK)

@@ -11,7 +11,7 @@
 #include "sampler/rule.h"
 
 #define GW_RUN_MAX 256 /* destinations of a run */
-#define GW_AHEAD   16  /* how many vertices ahead offsets are prefetched */
+#define GW_AHEAD   64  /* how many vertices ahead offsets are prefetched */
 #define GW_SLACK   8   /* elements past the last pick that gw_lists_pick may write */
 
 struct gw_lists {

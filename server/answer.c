@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "protocol/ops.h"
+#include "protocol/saved_call.h"
 #include "server/call_figures.h"
 #include "server/figures.h"
 #include "server/server.h"
@@ -88,6 +89,20 @@ static gw_status answer_stats(void *context, const struct gw_call *call, struct 
 	return status;
 }
 
+static gw_status answer_saved(void *context, const struct gw_call *call, struct gw_reply *reply)
+{
+	struct gw_server *server = context;
+	struct gw_saved saved;
+	(void)reply;
+	gw_status status = gw_saved_parse(call->bytes, call->byte_count, &saved);
+	if (status != GW_OK)
+		return status;
+	atomic_fetch_add(&server->saved.rows, saved.rows);
+	atomic_fetch_add(&server->saved.bytes, saved.bytes);
+	atomic_fetch_add(&server->saved.hops, saved.hops);
+	return GW_OK;
+}
+
 gw_status gw_server_answer(struct gw_server *server)
 {
 	gw_status status = gw_service_handle(server->service, GW_OP_CATALOG, answer_catalog, server);
@@ -97,6 +112,8 @@ gw_status gw_server_answer(struct gw_server *server)
 		status = gw_service_handle(server->service, GW_OP_SAMPLE, gw_server_sample, server);
 	if (status == GW_OK)
 		status = gw_service_handle(server->service, GW_OP_STATS, answer_stats, server);
+	if (status == GW_OK)
+		status = gw_service_handle(server->service, GW_OP_SAVED, answer_saved, server);
 	if (status == GW_OK)
 		status = gw_service_handle(server->service, GW_OP_EDGES, gw_server_edges, server);
 	if (status == GW_OK)

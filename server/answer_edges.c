@@ -10,6 +10,7 @@
 
 #include "protocol/edge_call.h"
 #include "sampler/lookup.h"
+#include "server/disk_lists.h"
 #include "server/server.h"
 
 #define REPLY_BYTES_MAX (16u << 20) /* even if a client asks for more */
@@ -157,6 +158,9 @@ gw_status gw_server_edges(void *context, const struct gw_call *call, struct gw_r
 		return status;
 	slice.lists = gw_part_adjacency(server->part, slice.call.etype);
 	slice.order = server->meta->etypes[slice.call.etype].order;
+	status = gw_disk_lists_refuse(server->meta, slice.call.etype, slice.lists);
+	if (status != GW_OK)
+		return status;
 	slice.work = gw_reply_work(reply, sizeof(*slice.work), NULL);
 	if (!slice.work)
 		return GW_NO_MEMORY;

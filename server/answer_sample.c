@@ -20,6 +20,7 @@
 #include "sampler/pick.h"
 #include "sampler/pick_long.h"
 #include "sampler/picks.h"
+#include "server/disk_lists.h"
 #include "server/server.h"
 
 #define REPLY_BYTES_MAX (16u << 20) /* of picks, even if a client asks for more */
@@ -56,7 +57,8 @@ struct sample_slice {
 	struct gw_draw draw;
 	struct gw_columns columns;
 	struct gw_column_names names; /* in the call's bytes */
-	uint32_t id_bytes, row_count;
+	struct gw_sample_form form;
+	uint32_t row_count;
 	uint32_t run_count;
 	struct gw_sample_arrays arrays; /* of the call, at any alignment */
 	struct gw_picks *picks;
@@ -143,7 +145,7 @@ static uint32_t count_fitting(const struct sample_slice *slice, uint32_t n, uint
 	uint64_t most = slice->draw.rule.fanout == GW_FANOUT_ALL ? UINT64_MAX / 32
 								 : (uint64_t)n * (uint32_t)slice->draw.rule.fanout;
 	*edges = most;
-	if (most <= SLICE_WORK && gw_sample_run_bytes(n, most, slice->id_bytes) <= work->room)
+	if (most <= SLICE_WORK && gw_sample_run_bytes(n, most, slice->form) <= work->room)
 		return n;
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t row = vertex_of(slice, work->row + i) - adjacency->dst_start;
@@ -154,7 +156,7 @@ static uint32_t count_fitting(const struct sample_slice *slice, uint32_t n, uint
 	*edges = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t picks = count_picks(slice, work->row + i);
-		if (picks > work->room || gw_sample_run_bytes(i + 1, *edges + picks, slice->id_bytes) > work->room)
+		if (picks > work->room || gw_sample_run_bytes(i + 1, *edges + picks, slice->form) > work->room)
 			return i;
 		*edges += picks;
 	}
@@ -183,11 +185,11 @@ static gw_status pick_rows(struct sample_slice *slice, uint32_t first, uint32_t 
 static gw_status print_picks(struct sample_slice *slice, uint32_t n)
 {
 	struct sample_work *work = slice->work;
-	size_t bytes = gw_sample_run_bytes(n, slice->picks->edge_count, slice->id_bytes);
+	size_t bytes = gw_sample_run_bytes(n, slice->picks->edge_count, slice->form);
 	uint8_t *out = gw_reply_extend(slice->reply, (uint32_t)bytes);
 	if (!out)
 		return GW_NO_MEMORY;
-	gw_sample_run_print(slice->picks, slice->id_bytes, out);
+	gw_sample_run_print(slice->picks, slice->form, out);
 	work->room -= bytes;
 	work->row += n;
 	return GW_OK;
@@ -214,7 +216,7 @@ static uint32_t count_drawn(const struct sample_slice *slice)
 			gw_adjacency_list(adjacency, row, &begin, &end);
 		uint64_t bound = gw_draw_bound(&slice->draw, end - begin);
 		if (bound > ENTRIES_MAX || (i > 0 && edges + bound > SLICE_WORK) ||
-		    gw_sample_run_bytes(i + 1, edges + bound, slice->id_bytes) > work->room)
+		    gw_sample_run_bytes(i + 1, edges + bound, slice->form) > work->room)
 			return i;
 		edges += bound;
 	}
@@ -249,12 +251,12 @@ static gw_status run_begin(struct sample_slice *slice)
 		return GW_OK;
 	if (edges <= SLICE_WORK)
 		return run_at_once(slice, fitting);
-	size_t bytes = gw_sample_run_bytes(fitting, edges, slice->id_bytes);
+	size_t bytes = gw_sample_run_bytes(fitting, edges, slice->form);
 	gw_reply_data(slice->reply, &work->at);
 	uint8_t *out = gw_reply_extend(slice->reply, (uint32_t)bytes);
 	if (!out)
 		return GW_NO_MEMORY;
-	gw_sample_run_begin(out, fitting, edges, slice->id_bytes);
+	gw_sample_run_begin(out, fitting, edges, slice->form);
 	work->room -= bytes;
 	work->rows = fitting;
 	work->rows_done = 0;
@@ -274,7 +276,7 @@ static void write_edges(struct sample_slice *slice, const uint64_t *positions, c
 {
 	struct sample_work *work = slice->work;
 	assert(n <= work->edges - work->edges_done);
-	gw_sample_run_edges(run_of(slice), work->edges_done, n, positions, neighbours);
+	gw_sample_run_edges(run_of(slice), slice->form, work->edges_done, n, positions, neighbours);
 	work->edges_done += n;
 }
 
@@ -360,8 +362,8 @@ static gw_status answer_sample_begin(struct sample_slice *slice, uint32_t reply_
 	uint64_t rows = slice->row_count, runs = rows / GW_SAMPLE_RUN_ROWS + 1, bytes = REPLY_BYTES_MAX, scratch = 0;
 	if (slice->draw.rule.fanout != GW_FANOUT_ALL) {
 		uint64_t fanout = (uint32_t)slice->draw.rule.fanout;
-		bytes = gw_sample_run_bytes(rows, rows * fanout, slice->id_bytes) +
-			runs * (gw_sample_run_bytes(0, 0, slice->id_bytes) + 32); /* the runs' headers and padding */
+		bytes = gw_sample_run_bytes(rows, rows * fanout, slice->form) +
+			runs * (gw_sample_run_bytes(0, 0, slice->form) + 32); /* the runs' headers and padding */
 		scratch = fanout > SLICE_WORK ? fanout * SCRATCH_BYTES : 0;
 	}
 	work->room = MIN(reply_bytes_max, REPLY_BYTES_MAX);
@@ -411,6 +413,9 @@ static gw_status find_columns(const struct gw_server *server, struct sample_slic
 		if (!(slice->draw.kind->columns & GW_COLUMN_BIT(c)) || !gw_column_key(&slice->names, c, key))
 			continue;
 		const struct gw_array *array = gw_part_array(server->part, key);
+		if (array && array->apart == GW_ARRAY_ON_DISK)
+			return gw_fail(GW_UNSUPPORTED, "\"%s\" stays on disk (serve --on-disk): upgrade the client",
+				       key);
 		if (array && array->apart)
 			return gw_column_fail_mutable(&slice->names, c);
 		arrays[c] = array ? array->meta : NULL;
@@ -430,10 +435,10 @@ static gw_status find_draw(const struct gw_server *server, const struct gw_sampl
 	if (!slice->adjacency)
 		return gw_fail(GW_UNSUPPORTED, "edge type %s is not stored by source",
 			       gw_meta_etype_text(server->meta, call->etype, text));
-	slice->id_bytes = slice->adjacency->index_bytes == 8 || slice->adjacency->indptr_bytes == 8 ||
-					  (out && type->count > UINT32_MAX)
-				  ? 8
-				  : 4;
+	bool no_edges = call->flags & GW_SAMPLE_NO_EDGES;
+	bool wide_edges = slice->adjacency->indptr_bytes == 8 || (out && type->count > UINT32_MAX);
+	slice->form.no_edges = no_edges;
+	slice->form.id_bytes = slice->adjacency->index_bytes == 8 || (!no_edges && wide_edges) ? 8 : 4;
 	slice->row_count = call->row_count;
 	slice->run_count = call->run_count;
 	slice->draw = (struct gw_draw){
@@ -455,7 +460,9 @@ static gw_status find_draw(const struct gw_server *server, const struct gw_sampl
 		memcpy(from, slice->arrays.from, call->table_count * sizeof(*from));
 		slice->draw.groups.from = from;
 	}
-	gw_status status = take_names(server, call, slice);
+	gw_status status = gw_disk_lists_refuse(server->meta, call->etype, slice->adjacency);
+	if (status == GW_OK)
+		status = take_names(server, call, slice);
 	return status == GW_OK ? find_columns(server, slice) : status;
 }
 

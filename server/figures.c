@@ -11,8 +11,8 @@
 
 struct figure_values {
 	const char *version, *graph, *graph_id, *address, *transports, *name, *pages, *load_driver, *metrics;
-	uint64_t part, parts, pid, ready, threads, bytes, replica_rows, replica_bytes, lists_bytes, connections_max,
-		tensor_bytes, tensor_bytes_max;
+	uint64_t part, parts, pid, ready, threads, bytes, replica_rows, replica_bytes, replica_hits, replica_hit_bytes,
+		held_hops, lists_bytes, connections_max, tensor_bytes, tensor_bytes_max;
 	double uptime_s, load_s;
 	struct gw_service_counters service;
 	struct gw_tensor_totals rows;
@@ -56,8 +56,15 @@ const struct gw_figure gw_figures[] = {
 	 AT(replica_rows), NULL, 0, 0, "graphwire_replica_rows", NULL},
 	{"replica_bytes", "bytes of these rows, in the memory of the part", GW_FIGURE_BYTES, GW_FIGURE_GAUGE,
 	 AT(replica_bytes), "replicas", 10, GW_FIGURE_IN_STAT, "graphwire_replica_bytes", NULL},
+	{"replica_hits", "rows that clients copied from these replicas, as far as they have reported them",
+	 GW_FIGURE_COUNT, GW_FIGURE_COUNTER, AT(replica_hits), "hits", 9, GW_FIGURE_IN_STAT, "graphwire_replica_hits",
+	 NULL},
+	{"replica_hit_bytes", "bytes of these rows, which no server had to send", GW_FIGURE_BYTES, GW_FIGURE_COUNTER,
+	 AT(replica_hit_bytes), "saved", 10, GW_FIGURE_IN_STAT, "graphwire_replica_hit_bytes", NULL},
 	{"lists_bytes", "of it: lists of other parts, for clients on the server's host", GW_FIGURE_BYTES,
 	 GW_FIGURE_GAUGE, AT(lists_bytes), NULL, 0, 0, "graphwire_lists_bytes", NULL},
+	{"held_hops", "hops that clients drew from these lists, as far as they have reported them", GW_FIGURE_COUNT,
+	 GW_FIGURE_COUNTER, AT(held_hops), NULL, 0, 0, "graphwire_held_hops", NULL},
 	{"pages", "the pages of that memory", GW_FIGURE_NUMBER, GW_FIGURE_TEXT, AT(pages), "pages", -16,
 	 GW_FIGURE_IN_CLUSTER, NULL, NULL},
 	{"load_driver", "what read the part's files", GW_FIGURE_NUMBER, GW_FIGURE_TEXT, AT(load_driver), NULL, 0, 0,
@@ -149,6 +156,9 @@ static void read_served(const struct gw_server *server, struct figure_values *ou
 	out->ready = !atomic_load(&server->stop_accepting);
 	out->bytes = gw_arena_bytes(arena);
 	sum_replicas(server, out);
+	out->replica_hits = atomic_load(&server->saved.rows);
+	out->replica_hit_bytes = atomic_load(&server->saved.bytes);
+	out->held_hops = atomic_load(&server->saved.hops);
 	out->lists_bytes = gw_server_lists_held(server);
 	out->pages = levels[gw_arena_page_level(arena)];
 	out->load_driver = load->driver ? load->driver : "";

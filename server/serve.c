@@ -13,6 +13,7 @@
 
 #include "core/errors/log.h"
 #include "core/errors/units.h"
+#include "core/graph/part_lists.h"
 #include "core/graph/replicas.h"
 #include "core/memory/alloc.h"
 #include "core/memory/memory.h"
@@ -124,7 +125,8 @@ static struct gw_disk_words on_disk_words(const struct gw_server_options *option
 
 static enum gw_array_apart array_apart(const void *context, const char *key)
 {
-	const struct gw_server_options *options = context;
+	const struct gw_server *server = context;
+	const struct gw_server_options *options = &server->options;
 	const struct gw_disk_words words = on_disk_words(options);
 	char feature[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
 	if (is_mutable(options, key))
@@ -133,7 +135,7 @@ static enum gw_array_apart array_apart(const void *context, const char *key)
 		snprintf(feature, sizeof(feature), "%.*s", (int)(strlen(key) - strlen(GW_REPLICA_TAIL)), key);
 		return is_mutable(options, feature) ? GW_ARRAY_LEFT_OUT : GW_ARRAY_HERE;
 	}
-	return gw_disk_words_mean(&words, key) ? GW_ARRAY_ON_DISK : GW_ARRAY_HERE;
+	return gw_disk_words_mean(&words, server->meta, key) ? GW_ARRAY_ON_DISK : GW_ARRAY_HERE;
 }
 
 /* Runs before the part is loaded. */
@@ -145,12 +147,15 @@ static gw_status check_on_disk(const struct gw_server *server)
 	gw_status status = gw_disk_words_check(&words, server->meta, options->part, "--on-disk");
 	for (uint32_t a = 0; a < part->count && status == GW_OK; a++) {
 		const char *key = part->arrays[a].key;
-		if (is_mutable(options, key) && gw_disk_words_mean(&words, key))
+		if (is_mutable(options, key) && gw_disk_words_mean(&words, server->meta, key))
 			status = gw_fail(GW_INVALID,
 					 "\"%s\": --mutable and --on-disk exclude each other: leave out one", key);
 	}
 	if (status == GW_OK && options->disk_cache && !options->on_disk_count)
-		status = gw_fail(GW_INVALID, "--disk-cache without --on-disk: name the features that stay on disk");
+		status = gw_fail(GW_INVALID, "--disk-cache without --on-disk: name what stays on disk");
+	if (status == GW_OK && options->lists == GW_SERVER_LISTS_ALL && gw_disk_words_have_lists(&words))
+		status = gw_fail(GW_INVALID,
+				 "--lists all and --on-disk " GW_LISTS_WORD " exclude each other: leave out one");
 	return status;
 }
 
@@ -193,7 +198,7 @@ static gw_status load_mutable(struct gw_server *server)
 static uint64_t loaded_bytes(const struct gw_server *server, const struct gw_array_meta *array)
 {
 	struct gw_row_format format;
-	enum gw_array_apart apart = array_apart(&server->options, array->key);
+	enum gw_array_apart apart = array_apart(server, array->key);
 	if (apart == GW_ARRAY_ON_DISK || apart == GW_ARRAY_LEFT_OUT)
 		return 0;
 	uint64_t bytes = gw_array_meta_bytes(array), rows = array->ndim ? array->shape[0] : 0;
@@ -218,7 +223,7 @@ static gw_status check_memory(const struct gw_server *server, uint64_t lists_byt
 				      .connections = server->options.connections,
 				      .node = server->options.numa >= 0 ? server->options.numa : -1,
 				      .no_pool = server->options.huge == GW_HUGE_OFF};
-	struct gw_server_room room;
+	struct gw_server_room room, without_cache;
 	char what[GW_ERROR_TEXT_MAX / 4], size[GW_UNIT_TEXT_MAX], lists[GW_UNIT_TEXT_MAX + 32] = "";
 	plan.array_bytes = lists_bytes;
 	for (uint32_t a = 0; a < part->count; a++)
@@ -234,9 +239,12 @@ static gw_status check_memory(const struct gw_server *server, uint64_t lists_byt
 		 server->options.part, cache ? "and --disk-cache " : "", gw_text_bytes(size, (double)plan.array_bytes),
 		 lists, plan.array_bytes <= room.pool ? ", in the pool of huge pages" : "", plan.threads,
 		 plan.threads == 1 ? "" : "s", gw_server_connections(plan.connections));
-	return gw_memory_suffices(&room.memory, room.wanted, what,
-				  lists_bytes ? "more parts, fewer --threads, fewer --connections or no --lists"
-					      : "more parts, fewer --threads or fewer --connections");
+	const char *remedy = lists_bytes ? "more parts, fewer --threads, fewer --connections or no --lists"
+					 : "more parts, fewer --threads or fewer --connections";
+	plan.array_bytes -= cache;
+	if (cache && gw_server_room_read("", &plan, &without_cache))
+		remedy = "a smaller --disk-cache";
+	return gw_memory_suffices(&room.memory, room.wanted, what, remedy);
 }
 
 static gw_status server_open_disk(struct gw_server *server)
@@ -252,7 +260,7 @@ static gw_status server_load(struct gw_server *server)
 {
 	struct gw_part_options options = {
 		.set_apart = array_apart,
-		.apart_context = &server->options,
+		.apart_context = server,
 		.arena = {.name = "graphwire-part",
 			  .huge = server->options.huge,
 			  .numa = server->options.numa,

@@ -79,6 +79,9 @@ struct gw_server {
 	struct gw_tensor_table *tensors;
 	struct gw_disk *disk; /* NULL: all arrays are in memory */
 	struct gw_disk_rows_of_part *disk_rows;
+	struct {
+		_Atomic uint64_t rows, bytes, hops;
+	} saved;                              /* clients of this host, as far as they have reported it */
 	struct gw_listener *listener, *local; /* local: for clients that map the memory; or NULL */
 	struct gw_server_thread *threads;
 	uint64_t incarnation, started_ns;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/graph/part_lists.h"
 #include "core/memory/alloc.h"
 #include "protocol/disk_call.h"
 #include "protocol/ops.h"
@@ -25,12 +26,27 @@ struct gw_disk_rows_of_part {
 	struct gw_disk_array **arrays; /* [count], by number in the part; NULL: in memory */
 };
 
-/* --- which features --- */
+/* --- which arrays --- */
 
-bool gw_disk_words_mean(const struct gw_disk_words *words, const char *key)
+static bool is_lists(const char *word)
+{
+	return strcmp(word, GW_LISTS_WORD) == 0;
+}
+
+bool gw_disk_words_have_lists(const struct gw_disk_words *words)
+{
+	uint32_t i = 0;
+	while (i < words->count && !is_lists(words->words[i]))
+		i++;
+	return i < words->count;
+}
+
+bool gw_disk_words_mean(const struct gw_disk_words *words, const struct gw_graph_meta *meta, const char *key)
 {
 	for (uint32_t i = 0; i < words->count; i++) {
-		if (gw_feature_is_meant(key, words->words[i]))
+		/* Every part has the same keys. */
+		const struct gw_array_meta *array = is_lists(words->words[i]) ? gw_meta_array(meta, 0, key) : NULL;
+		if (array ? gw_array_is_of_edges(meta, array) : gw_feature_is_meant(key, words->words[i]))
 			return true;
 	}
 	return false;
@@ -42,17 +58,18 @@ static gw_status disk_word_check(const char *word, const struct gw_graph_meta *m
 	bool found = false, of_edges;
 	uint32_t type;
 	const char *name;
+	if (is_lists(word))
+		return GW_OK;
 	for (uint32_t a = 0; a < arrays->count; a++) {
 		const struct gw_array_meta *array = &arrays->arrays[a];
 		if (!gw_feature_is_meant(array->key, word))
 			continue;
 		if (array->ndim == 0 || !gw_feature_parse(meta, array->key, &of_edges, &type, &name))
-			return gw_fail(GW_INVALID, "\"%s\" is no feature, and only features can stay on disk",
+			return gw_fail(GW_INVALID,
+				       "\"%s\" is no feature: features and \"" GW_LISTS_WORD "\" can stay on disk",
 				       array->key);
 		found = true;
 	}
-	if (!found && strcmp(word, "lists") == 0)
-		return gw_fail(GW_UNSUPPORTED, "this version keeps the lists of neighbours in memory; name features");
 	return found ? GW_OK
 		     : gw_fail(GW_NOT_FOUND, "%s has no such feature (graphwire inspect lists them)", meta->graph_name);
 }

@@ -167,8 +167,9 @@ static const struct gw_option table[] = {
 	 "mapped memory (shm), RDMA (verbs) or TCP; auto: for each part the first of these that works", 0,
 	 GW_OPTION_CHOICE(C, client.transport, gw_scheme_choices)},
 	{"on-disk", "NAME[,NAME...]",
-	 "standalone: leave the rows of these features, each NAME or TYPE/NAME, in their files", 0,
-	 GW_OPTION_CALL(epoch_take_on_disk)},
+	 "standalone: leave the rows of these features, each NAME or TYPE/NAME, in their files; \"lists\": the "
+	 "neighbours, ids and columns of all edges",
+	 0, GW_OPTION_CALL(epoch_take_on_disk)},
 	{"disk-cache", "BYTES", "memory for blocks of these files, at least 1Mi (256Mi)", 0,
 	 GW_OPTION_NUMBER(C, client.disk_cache, 1, INT64_MAX)},
 	{"ntype", "NAME", "node type of the seeds (default: the first with labels)", 1, GW_OPTION_TEXT(C, plan.ntype)},

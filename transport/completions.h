@@ -6,6 +6,10 @@
 
 #include "transport/transport.h"
 
+/* Small questions to one server leave together, with the next poll. Once as many bytes are unsent, they leave at once,
+ * so that the server begins while the next questions are encoded. */
+#define GW_TOGETHER_BYTES (4u << 10)
+
 /* The completion of a connect or request. It is created when the work is accepted, so that the completion needs no
  * memory. */
 struct gw_note {

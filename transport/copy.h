@@ -5,6 +5,9 @@
 
 #include <stdint.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #define GW_COPY_AHEAD        12 /* for ranges of 400 bytes: several times as many cache lines as a core loads at once */
 #define GW_COPY_PREFETCH_MAX 2048 /* bytes of one range; the hardware prefetcher continues from there */
@@ -39,6 +42,40 @@ static inline void gw_copy_range(uint8_t *to, const uint8_t *from, uint32_t byte
 	default:
 		memcpy(to, from, bytes);
 	}
+}
+
+#define GW_COPY_LINE 64u
+
+/* Copies one range of at least a few cache lines around the caches: whole lines of the destination are not read before
+ * they are written, and displace nothing. Other threads may read the destination after gw_copy_around_end. */
+static inline void gw_copy_around(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+#ifdef __SSE2__
+	uint32_t head = (uint32_t)(-(uintptr_t)to % GW_COPY_LINE), at;
+	if (head > bytes)
+		head = bytes;
+	memcpy(to, from, head);
+	for (at = head; bytes - at >= GW_COPY_LINE; at += GW_COPY_LINE) {
+		const __m128i *source = (const void *)(from + at);
+		__m128i *line = (void *)(to + at);
+		__m128i a = _mm_loadu_si128(source), b = _mm_loadu_si128(source + 1);
+		__m128i c = _mm_loadu_si128(source + 2), d = _mm_loadu_si128(source + 3);
+		_mm_stream_si128(line, a);
+		_mm_stream_si128(line + 1, b);
+		_mm_stream_si128(line + 2, c);
+		_mm_stream_si128(line + 3, d);
+	}
+	memcpy(to + at, from + at, bytes - at);
+#else
+	memcpy(to, from, bytes);
+#endif
+}
+
+static inline void gw_copy_around_end(void)
+{
+#ifdef __SSE2__
+	_mm_sfence();
+#endif
 }
 
 #endif

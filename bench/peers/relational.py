@@ -112,16 +112,16 @@ def systems_of(folder):
     }
 
 
-def seeds_of(random, tables, batches):
+def seeds_of(random, users, batches):
     count = SEEDS * batches
-    return random.integers(0, len(tables.begins["users"]) - 1, count), random.integers(SECONDS // 4, SECONDS, count)
+    return random.integers(0, users, count), random.integers(SECONDS // 4, SECONDS, count)
 
 
 def law_of(name, system, tables):
     """The figures of the law over CHECKED batches of each of FANOUTS, and those of equal seeds."""
     random, total = np.random.default_rng(3), {}
     for fanouts in FANOUTS:
-        seeds, seconds = seeds_of(random, tables, CHECKED)
+        seeds, seconds = seeds_of(random, tables.users, CHECKED)
         for number, batch in enumerate(system.batches(seeds, seconds, fanouts)):
             some = slice(number * SEEDS, (number + 1) * SEEDS)
             for what, count in figures(tables, system.plain(batch), system.law, seeds[some], seconds[some],
@@ -182,13 +182,13 @@ def main(folder, results, rounds, batches):
     tables, systems, lines = Tables(user, item, times // NS), systems_of(folder), []
     laws = {name: law_of(name, system, tables) for name, system in systems.items()}
     for system in systems.values():
-        measured(system, *seeds_of(np.random.default_rng(5), tables, int(batches)), FANOUTS[-1])
+        measured(system, *seeds_of(np.random.default_rng(5), tables.users, int(batches)), FANOUTS[-1])
     with open(results, "w", encoding="utf-8") as out:
         for name, total in laws.items():
             out.write(json.dumps({"peer": name, "law": total}) + "\n")
         for number in range(int(rounds)):
             for fanouts in FANOUTS:
-                seeds, seconds = seeds_of(np.random.default_rng([7, number]), tables, int(batches))
+                seeds, seconds = seeds_of(np.random.default_rng([7, number]), tables.users, int(batches))
                 for name in list(systems)[::1 if number % 2 == 0 else -1]:
                     line = {"peer": name, "fanouts": fanouts, "round": number,
                             **measured(systems[name], seeds, seconds, fanouts)}

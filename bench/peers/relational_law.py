@@ -46,6 +46,7 @@ class Tables:
         for kind, node in self.of.items():
             self.keys[kind] = np.sort(node << SHIFT | seconds)
             self.begins[kind] = np.searchsorted(self.keys[kind], np.arange(node.max() + 2) << SHIFT)
+        self.users = len(self.begins["users"]) - 1
 
     def range_of(self, kind, nodes, until):
         """(first, end): the places among the kind's keys of the nodes' events that are not later than `until`."""

@@ -18,6 +18,7 @@
 struct gw_ahead {
 	struct gw_background background; /* first */
 	struct gw_ahead_options options;
+	atomic_uint users;
 	uint32_t fetch_count;
 	struct gw_row_window **windows; /* [fetch_count] */
 	/* Without kept rows, the rest is not used. */
@@ -31,6 +32,7 @@ struct gw_ahead {
 	uint64_t wanted; /* numbers below it were or are submitted */
 	bool stops;
 	uint64_t began_ns; /* the epoch before got its rows */
+	uint64_t epoch;    /* of those that the caller orders: how many have begun */
 };
 
 static bool takes_part(const struct gw_rows *rows)
@@ -202,21 +204,17 @@ static void log_epoch(struct gw_ahead *ahead, uint64_t epoch, uint64_t counted, 
 	ahead->began_ns = now;
 }
 
-/* The rows of an epoch, whose first batch has the number `first`. False: the loader ends. */
-static bool run_epoch(struct gw_ahead *ahead, uint64_t first, uint64_t end)
+/* The rows of an epoch, whose batches first to end - 1 are counted. GW_CANCELLED, else GW_OK. */
+static gw_status keep_rows(struct gw_ahead *ahead, uint64_t epoch, uint64_t first, uint64_t end)
 {
-	const uint64_t epoch = first / ahead->options.steps, most = ahead->options.cache_batches;
 	const uint64_t begin = gw_now_ns();
 	struct gw_kept_sums sums = {0};
 	uint64_t counted;
-	gw_status status =
-		choose_for_epoch(ahead, first, most && end - first > most ? first + most : end, &counted, &sums);
+	gw_status status = choose_for_epoch(ahead, first, end, &counted, &sums);
 	const uint64_t count_ns = gw_now_ns() - begin;
-	if (status == GW_CANCELLED)
-		return false;
-	if (status != GW_OK)
+	if (status != GW_OK && status != GW_CANCELLED)
 		gw_log(GW_LOG_WARN, "epoch %" PRIu64 " keeps the rows of the epoch before: %s", epoch, gw_last_error());
-	bool goes_on = take_kept(ahead);
+	bool goes_on = status != GW_CANCELLED && take_kept(ahead);
 	for (uint32_t f = 0; goes_on && status == GW_OK && f < ahead->fetch_count; f++) {
 		gw_status changed = ahead->taking[f] ? gw_kept_change(ahead->taking[f], &sums) : GW_OK;
 		goes_on = changed != GW_CANCELLED;
@@ -229,21 +227,23 @@ static bool run_epoch(struct gw_ahead *ahead, uint64_t first, uint64_t end)
 			gw_kept_count_end(ahead->taking[f]);
 	}
 	if (!goes_on)
-		return false;
+		return GW_CANCELLED;
 	if (status == GW_OK)
 		log_epoch(ahead, epoch, counted, count_ns, &sums);
-	set_kept(ahead, end);
-	return true;
+	return GW_OK;
 }
 
 static gw_status ahead_work(struct gw_background *background)
 {
 	struct gw_ahead *ahead = (struct gw_ahead *)background;
-	const uint64_t steps = ahead->options.steps;
+	const uint64_t steps = ahead->options.steps, most = ahead->options.cache_batches;
 	uint64_t first = ahead->options.first;
-	for (; wait_until_wanted(ahead, first); first = (first / steps + 1) * steps) {
-		if (!run_epoch(ahead, first, (first / steps + 1) * steps))
+	while (wait_until_wanted(ahead, first)) {
+		const uint64_t end = (first / steps + 1) * steps;
+		if (keep_rows(ahead, first / steps, first, most && end - first > most ? first + most : end) != GW_OK)
 			break;
+		set_kept(ahead, end);
+		first = end;
 	}
 	return GW_OK;
 }
@@ -260,14 +260,15 @@ static gw_status open_windows(struct gw_ahead *ahead)
 	gw_status status = GW_OK;
 	for (uint32_t f = 0; f < ahead->fetch_count && status == GW_OK; f++) {
 		const struct gw_client_tensor *tensor =
-			(const struct gw_client_tensor *)ahead->options.spec->fetches[f].tensor;
+			(const struct gw_client_tensor *)ahead->options.fetches[f].tensor;
 		if (!takes_part(&tensor->rows))
 			continue;
 		status = gw_row_window_create(ahead->options.lookahead, tensor->rows.row_bytes, ahead->options.first,
 					      &ahead->windows[f]);
 		if (status != GW_OK || !ahead->kept)
 			continue;
-		gw_row_window_hold(ahead->windows[f], ahead->options.first);
+		if (ahead->options.steps)
+			gw_row_window_hold(ahead->windows[f], ahead->options.first);
 		gw_kept_init(&ahead->kept[f], ahead->options.client, &tensor->tensor);
 		ahead->taking[f] = &ahead->kept[f];
 	}
@@ -279,7 +280,7 @@ static gw_status open_thread(struct gw_ahead *ahead)
 	bool any = false;
 	for (uint32_t f = 0; f < ahead->fetch_count; f++)
 		any |= ahead->taking[f] != NULL;
-	if (!any)
+	if (!any || !ahead->options.steps)
 		return GW_OK;
 	ahead->background.work = ahead_work;
 	ahead->background.free = ahead_free;
@@ -290,15 +291,15 @@ static gw_status open_thread(struct gw_ahead *ahead)
 
 gw_status gw_ahead_open(const struct gw_ahead_options *options, struct gw_ahead **out)
 {
-	const uint32_t count = options->spec->fetch_count;
+	const uint32_t count = options->fetch_count;
 	*out = NULL;
-	if (options->client->standalone || !options->steps || !count ||
-	    (options->lookahead == 1 && !options->cache_bytes))
+	if (options->client->standalone || !count || (options->lookahead == 1 && !options->cache_bytes))
 		return GW_OK;
 	struct gw_ahead *ahead = gw_calloc(1, sizeof(*ahead));
 	if (!ahead)
 		return GW_NO_MEMORY;
 	ahead->options = *options;
+	atomic_init(&ahead->users, 1);
 	ahead->fetch_count = count;
 	ahead->in_progress = IN_PROGRESS * options->client->engine_count;
 	pthread_mutex_init(&ahead->lock, NULL);
@@ -312,6 +313,7 @@ gw_status gw_ahead_open(const struct gw_ahead_options *options, struct gw_ahead 
 		made = made && ahead->kept && ahead->taking && ahead->counted;
 	}
 	gw_status status = made ? open_windows(ahead) : GW_NO_MEMORY;
+	ahead->options.fetches = NULL;
 	if (status == GW_OK && options->cache_bytes)
 		status = open_thread(ahead);
 	if (status != GW_OK) {
@@ -337,9 +339,21 @@ void gw_ahead_stop(struct gw_ahead *ahead)
 	gw_cancel(&ahead->background.ticket);
 }
 
+struct gw_ahead *gw_ahead_share(struct gw_ahead *ahead)
+{
+	if (ahead)
+		atomic_fetch_add(&ahead->users, 1);
+	return ahead;
+}
+
+bool gw_ahead_is_shared(const struct gw_ahead *ahead)
+{
+	return ahead && atomic_load(&ahead->users) > 1;
+}
+
 void gw_ahead_close(struct gw_ahead *ahead)
 {
-	if (!ahead)
+	if (!ahead || atomic_fetch_sub(&ahead->users, 1) > 1)
 		return;
 	gw_ahead_stop(ahead);
 	for (uint32_t f = 0; f < ahead->fetch_count; f++) {
@@ -355,4 +369,29 @@ void gw_ahead_close(struct gw_ahead *ahead)
 	pthread_cond_destroy(&ahead->moved);
 	pthread_mutex_destroy(&ahead->lock);
 	gw_free(ahead);
+}
+
+/* --- Batches that the caller orders. --- */
+
+gw_status gw_ahead_begin(struct gw_ahead *ahead, uint64_t count, gw_ahead_make *make, void *loader)
+{
+	for (uint32_t f = 0; f < ahead->fetch_count; f++) {
+		if (ahead->windows[f])
+			gw_row_window_restart(ahead->windows[f], ahead->taking && ahead->taking[f] ? 0 : UINT64_MAX);
+	}
+	if (!ahead->taking)
+		return GW_OK;
+	ahead->options.make = make;
+	ahead->options.loader = loader;
+	gw_status status = keep_rows(ahead, ahead->epoch++, 0, count);
+	set_kept(ahead, UINT64_MAX);
+	return status;
+}
+
+bool gw_ahead_takes(struct gw_ahead *ahead, uint64_t number)
+{
+	bool takes = true;
+	for (uint32_t f = 0; ahead && f < ahead->fetch_count && takes; f++)
+		takes = !ahead->windows[f] || gw_row_window_takes(ahead->windows[f], number);
+	return takes;
 }

@@ -49,7 +49,8 @@ static void write_columns(const struct gw_blocks *blocks, uint32_t hops, bool wi
 			struct gw_sampled_edges *list = &lists[edges->etype];
 			if (!edges->edge_count)
 				continue;
-			memcpy((int64_t *)list->ids + list->count, edges->edge_ids, edges->edge_count * 8);
+			if (edges->edge_ids)
+				memcpy((int64_t *)list->ids + list->count, edges->edge_ids, edges->edge_count * 8);
 			if (list->src) {
 				fill_sources(edges, wide, (int64_t *)list->src + list->count);
 				fill_destinations(edges, (int64_t *)list->dst + list->count);
@@ -64,7 +65,7 @@ const struct gw_sampled_edges *gw_all_edges_list(struct gw_all_edges *all, const
 {
 	if (all->listed)
 		return all->lists.data;
-	const uint64_t columns = all->asked ? 3 : 1;
+	const uint64_t columns = (all->asked ? 2u : 0u) + (all->no_ids ? 0u : 1u);
 	if (gw_vec_reserve(&all->lists, num_etypes * sizeof(struct gw_sampled_edges) + 1) != GW_OK ||
 	    gw_vec_reserve(&all->columns, (gw_blocks_edge_count(blocks) * columns + 1) * sizeof(int64_t)) != GW_OK)
 		return NULL;
@@ -75,8 +76,8 @@ const struct gw_sampled_edges *gw_all_edges_list(struct gw_all_edges *all, const
 	count_edges(blocks, hops, lists);
 	for (uint32_t e = 0; e < num_etypes; e++) {
 		uint64_t count = lists[e].count;
-		lists[e] = (struct gw_sampled_edges){.ids = column};
-		column += count;
+		lists[e] = (struct gw_sampled_edges){.ids = all->no_ids ? NULL : column};
+		column += all->no_ids ? 0 : count;
 		if (all->asked) {
 			lists[e].src = column;
 			lists[e].dst = column + count;

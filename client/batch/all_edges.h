@@ -9,6 +9,7 @@
 /* Reused from batch to batch. A zero-initialized object is empty. */
 struct gw_all_edges {
 	bool asked;  /* with the ends, not the ids alone */
+	bool no_ids; /* the blocks have none */
 	bool listed; /* the lists are those of the current batch */
 	/* Private: */
 	struct gw_vec lists, columns; /* struct gw_sampled_edges [num_etypes]; int64_t */

@@ -202,6 +202,9 @@ static gw_status check_fetch(const struct gw_client *client, const struct gw_sam
 	if (tensor->placement > GW_PLACE_EDGES)
 		return gw_fail(GW_INVALID, "fetch %u: rows of \"%s\" belong to no nodes or edges", number,
 			       tensor->name);
+	if (fetch->at == GW_AT_EDGES && spec->no_edge_ids)
+		return gw_fail(GW_INVALID,
+			       "fetch %u: rows of sampled edges need their ids, and the spec has no_edge_ids", number);
 	bool of_edges = fetch->at == GW_AT_EDGES || (fetch->at == GW_AT_SEEDS && spec->edges);
 	if (tensor->of_edges != of_edges)
 		return gw_fail(GW_INVALID, "fetch %u: \"%s\" is a feature of %s", number, tensor->name,
@@ -418,6 +421,7 @@ gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec 
 	batch->fetch_count = spec->fetch_count;
 	widen_fetches(batch, spec->wide_rows);
 	batch->all_edges.asked = spec->sampled_edges;
+	batch->all_edges.no_ids = spec->no_edge_ids;
 	batch->time_form.real = spec->real_times;
 	batch->time_form.strict = spec->strict_times;
 	batch->edges.real_times = spec->real_times;
@@ -426,6 +430,7 @@ gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec 
 					      .fanouts = batch->fanouts.data,
 					      .replace = spec->replace,
 					      .wide_indices = spec->wide_indices,
+					      .no_edge_ids = spec->no_edge_ids,
 					      .new_only = spec->frontier == GW_FRONTIER_NEW,
 					      .sampling = batch->has_rules ? batch->sampling.data : NULL,
 					      .exclude = spec->edges ? &batch->edges.exclude : NULL,

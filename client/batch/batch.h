@@ -53,7 +53,7 @@ struct gw_batch {
 	 * seeds, seed_count and the counts of the lists. */
 	gw_status (*fill_seeds)(struct gw_batch *batch);
 	void *owner;
-	uint64_t number; /* the loader's number of this batch */
+	uint64_t number; /* the loader's number of this batch; in the windows */
 	/* The loader's windows: [fetch_count], NULL where a fetch has none. NULL: no look-ahead. */
 	struct gw_row_window *const *windows;
 	bool counts;             /* fetches no rows: finds out which are elsewhere, for fetches with a window */
@@ -77,6 +77,7 @@ struct gw_batch {
 	const void **view_rows;
 	uint64_t *view_row_counts;
 	struct gw_held_out *held_out; /* a ticket's share; NULL in a loader, which has its own */
+	struct gw_ahead *ahead;       /* likewise: whose windows these are */
 };
 
 /* Returns a batch of this engine: an unused one, or a new one. gw_batch_release keeps the batch for

@@ -41,7 +41,7 @@ static gw_status column_add(struct gw_client *client, struct gw_edge_columns *co
 	columns->keys[column] = gw_strdup(array->key);
 	if (!columns->keys[column])
 		return GW_NO_MEMORY;
-	gw_status status = gw_places_find(client, array->key, &columns->places[column]);
+	gw_status status = gw_places_find_anywhere(client, array->key, &columns->places[column]);
 	/* An entry is a row of the array: two numbers in an alias table. */
 	for (uint32_t p = 0; p < client->meta->num_parts && status == GW_OK; p++)
 		columns->places[column][p].element_bytes = (uint32_t)gw_array_meta_row_bytes(array);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "client/batch/list_search.h"
 #include "client/batch/local_lists.h"
 #include "client/engine/engine.h"
 #include "core/graph/book.h"
@@ -24,6 +25,15 @@ struct gw_edges_share {
 	uint64_t from; /* where the positions of the next question continue */
 	struct gw_vec call;
 	struct gw_link_op request;
+	/* Of lists on disk. */
+	struct gw_list_search search;
+	struct gw_vec numbers; /* uint64_t: the questions */
+	struct gw_vec hits;    /* struct hit [hit_count], in the order in which they were found */
+	uint64_t hit_count;
+};
+
+struct hit {
+	uint64_t question, position;
 };
 
 static void share_ask(struct gw_edges_share *share);
@@ -52,6 +62,9 @@ void gw_edges_op_free(struct gw_edges_op *op)
 		gw_vec_free(&op->shares[p].at);
 		gw_vec_free(&op->shares[p].found);
 		gw_vec_free(&op->shares[p].call);
+		gw_vec_free(&op->shares[p].numbers);
+		gw_vec_free(&op->shares[p].hits);
+		gw_list_search_free(&op->shares[p].search);
 	}
 	gw_free(op->shares);
 	op->shares = NULL;
@@ -106,6 +119,7 @@ static void answers_cancel(struct gw_fan_in *answers)
 	for (uint32_t p = 0; p < meta_of(op)->num_parts; p++) {
 		if (op->shares[p].request.owner && !op->shares[p].request.cancelled)
 			gw_link_cancel(&op->shares[p].request);
+		gw_list_search_cancel(&op->shares[p].search);
 	}
 }
 
@@ -242,7 +256,7 @@ static void share_ask(struct gw_edges_share *share)
 static const struct gw_adjacency *lists_of(const struct gw_edges_share *share)
 {
 	const struct gw_client *client = share->op->engine->client;
-	return client->standalone ? gw_part_adjacency(client->servers[share->part].local, share->op->etype)
+	return client->standalone ? gw_own_lists(client, share->part, GW_IN, share->op->etype)
 				  : gw_local_lists(share->op->engine, share->part, GW_IN, share->op->etype);
 }
 
@@ -283,6 +297,80 @@ static gw_status share_look_up(struct gw_edges_share *share, const struct gw_adj
 			take_end(share, at[j], row, gw_load_id(lists->indices, lists->index_bytes, numbers[0]));
 	}
 	return status == GW_OK ? GW_OK : gw_context(status, "part %u", share->part);
+}
+
+/* --- Lists on disk. --- */
+
+static gw_status share_found(void *owner, uint64_t question, uint64_t row, uint64_t position, uint64_t src)
+{
+	struct gw_edges_share *share = owner;
+	struct gw_edges_op *op = share->op;
+	const uint64_t i = ((const uint64_t *)share->at.data)[question];
+	if (op->ask == GW_EDGE_ENDS) {
+		take_end(share, i, row, src);
+		return GW_OK;
+	}
+	((uint64_t *)op->counts.data)[i]++;
+	if (op->ask == GW_EDGE_COUNTS)
+		return GW_OK;
+	if (gw_vec_reserve(&share->hits, (share->hit_count + 1) * sizeof(struct hit)) != GW_OK)
+		return GW_NO_MEMORY;
+	((struct hit *)share->hits.data)[share->hit_count++] = (struct hit){question, position};
+	return GW_OK;
+}
+
+/* The hits, question after question. */
+static gw_status sort_hits(struct gw_edges_share *share)
+{
+	const uint64_t *at = share->at.data, *counts = share->op->counts.data;
+	const struct hit *hits = share->hits.data;
+	uint64_t *next = share->numbers.data, total = 0;
+	if (gw_vec_reserve(&share->found, share->hit_count * 8) != GW_OK)
+		return GW_NO_MEMORY;
+	for (uint64_t j = 0; j < share->count; j++) {
+		next[j] = total;
+		total += counts[at[j]];
+	}
+	for (uint64_t i = 0; i < share->hit_count; i++)
+		((uint64_t *)share->found.data)[next[hits[i].question]++] = hits[i].position;
+	share->found_count = share->hit_count;
+	return GW_OK;
+}
+
+static void share_searched(void *owner, gw_status status)
+{
+	struct gw_edges_share *share = owner;
+	if (status == GW_OK && share->op->ask == GW_EDGE_IDS)
+		status = sort_hits(share);
+	share_end(share, status);
+}
+
+static void share_search(struct gw_edges_share *share)
+{
+	struct gw_edges_op *op = share->op;
+	const uint64_t *at = share->at.data;
+	if (gw_vec_reserve(&share->numbers, share->count * 2 * sizeof(uint64_t)) != GW_OK) {
+		share_end(share, GW_NO_MEMORY);
+		return;
+	}
+	uint64_t *numbers = share->numbers.data, *srcs = numbers + share->count;
+	for (uint64_t j = 0; j < share->count; j++) {
+		uint64_t question[2] = {0};
+		write_question(share, at[j], question);
+		numbers[j] = question[0];
+		srcs[j] = question[1];
+	}
+	share->hit_count = 0;
+	share->search.answers = &op->answers;
+	share->search.part = share->part;
+	share->search.etype = op->etype;
+	share->search.found = share_found;
+	share->search.done = share_searched;
+	share->search.owner = share;
+	if (op->ask == GW_EDGE_ENDS)
+		gw_list_search_ends(&share->search, numbers, share->count);
+	else
+		gw_list_search_edges(&share->search, numbers, srcs, share->count);
 }
 
 /* --- Start. --- */
@@ -364,6 +452,8 @@ void gw_edges_op_start(struct gw_edges_op *op, struct gw_job *job, enum gw_edge_
 		gw_fan_in_add(&op->answers);
 		if (lists)
 			share_end(share, share_look_up(share, lists));
+		else if (gw_lists_are_on_disk(op->engine->client, p, op->etype))
+			share_search(share);
 		else
 			share_ask(share);
 	}

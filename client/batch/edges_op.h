@@ -2,6 +2,7 @@
  * call consists of this step alone; a mini-batch of edges begins with it.
  *
  *   ids or pairs -> owners (book) -+-> lists in memory or mapped: looked up at once (sampler/lookup.h)
+ *                                  +-> lists on the owner's disk: searched by rounds of entries (list_search.h)
  *                                  +-> else calls of bounded size, one after another for each owner
  *                                      (protocol/edge_call.h)
  *   all answered -> results in the order of the questions -> done

@@ -75,13 +75,6 @@ static void hop_share_free(struct gw_hop_share *share)
 	gw_recv_buffer_free(&share->records);
 }
 
-static void hop_entries_free(struct gw_hop_entries *entries)
-{
-	gw_vec_free(&entries->spans);
-	gw_vec_free(&entries->received_at);
-	gw_recv_buffer_free(&entries->received);
-}
-
 static void hop_source_free(struct gw_hop_source *source)
 {
 	gw_picks_free(&source->picks);
@@ -91,9 +84,9 @@ static void hop_source_free(struct gw_hop_source *source)
 	gw_vec_free(&source->begins);
 	gw_vec_free(&source->ends);
 	gw_picks_rounds_free(&source->rounds);
-	hop_entries_free(&source->neighbours);
+	gw_entries_free(&source->neighbours);
 	for (uint32_t c = 0; source->column_entries && c < GW_COLUMN_COUNT; c++)
-		hop_entries_free(&source->column_entries[c]);
+		gw_entries_free(&source->column_entries[c]);
 	gw_free(source->column_entries);
 }
 
@@ -160,6 +153,17 @@ static bool hop_local(struct gw_engine *engine, const struct gw_hop_source *sour
 	return memory->adjacency && gw_local_columns(engine, part, source->columns, columns);
 }
 
+/* The owner does not draw from arrays on its disk: the rounds ask it for their entries. */
+static bool hop_needs_disk(const struct gw_client *client, const struct gw_hop_source *source)
+{
+	const struct gw_list_places *lists = &client->list_places[source->direction][source->etype];
+	uint32_t part = source->share->part;
+	bool on_disk = lists->indices[part].on_disk || (lists->eids && lists->eids[part].on_disk);
+	for (uint32_t c = 0; source->columns && !on_disk && c < GW_COLUMN_COUNT; c++)
+		on_disk = source->columns->places[c] && source->columns->places[c][part].on_disk;
+	return on_disk;
+}
+
 /* A request contains 32-bit row numbers, so rows with larger numbers need reads. */
 static enum gw_hop_mode choose_mode(struct gw_engine *engine, const struct gw_hop_source *source)
 {
@@ -170,7 +174,7 @@ static enum gw_hop_mode choose_mode(struct gw_engine *engine, const struct gw_ho
 	struct gw_columns columns;
 	if (hop_local(engine, source, &memory, &columns))
 		return client->standalone ? GW_HOP_MEMORY : GW_HOP_MAPPED;
-	if (starts[part + 1] - starts[part] > UINT32_MAX)
+	if (starts[part + 1] - starts[part] > UINT32_MAX || hop_needs_disk(client, source))
 		return GW_HOP_READS;
 	if (client->neighbours != GW_NEIGHBOURS_AUTO)
 		return client->neighbours == GW_NEIGHBOURS_READS ? GW_HOP_READS : GW_HOP_REQUEST;
@@ -210,15 +214,16 @@ struct hop_cursor {
 	uint64_t dst, edge;
 };
 
+/* edges: NULL if the caller does not read them. */
 static void take_one(struct hop_cursor *cursor, uint64_t edge_start, uint32_t *count, uint64_t *edges,
 		     uint64_t *neighbours)
 {
 	*count = ((const uint32_t *)cursor->picks->counts.data)[cursor->dst++];
-	const uint64_t *positions = (const uint64_t *)cursor->picks->positions.data + cursor->edge;
-	const uint64_t *from = (const uint64_t *)cursor->picks->neighbours.data + cursor->edge;
+	const uint64_t *positions = cursor->picks->positions.data, *from = cursor->picks->neighbours.data;
 	for (uint32_t j = 0; j < *count; j++) {
-		edges[j] = edge_start + positions[j];
-		neighbours[j] = from[j];
+		if (edges)
+			edges[j] = edge_start + positions[cursor->edge + j];
+		neighbours[j] = from[cursor->edge + j];
 	}
 	cursor->edge += *count;
 }
@@ -261,11 +266,12 @@ static bool one_owner(const uint32_t *owners, uint64_t n)
 /* One owner has all nodes of the run: returns the owner's picks in place, without a copy. */
 static void take_run(struct gw_hop_source *source, uint64_t start, uint64_t n, struct gw_hop_edges *edges)
 {
-	*edges = (struct gw_hop_edges){
-		.counts = (const uint32_t *)source->picks.counts.data + source->taken_dst,
-		.positions = (const uint64_t *)source->picks.positions.data + source->taken_edges,
-		.neighbours = (const uint64_t *)source->picks.neighbours.data + source->taken_edges,
-		.start = start};
+	const uint64_t *positions = source->draw.no_edge_ids ? NULL : source->picks.positions.data;
+	*edges = (struct gw_hop_edges){.counts = (const uint32_t *)source->picks.counts.data + source->taken_dst,
+				       .positions = positions ? positions + source->taken_edges : NULL,
+				       .neighbours =
+					       (const uint64_t *)source->picks.neighbours.data + source->taken_edges,
+				       .start = start};
 	for (uint64_t i = 0; i < n; i++)
 		edges->count += edges->counts[i];
 	source->taken_dst += n;
@@ -291,22 +297,24 @@ gw_status gw_hop_take(struct gw_hop *hop, uint32_t etype, const struct gw_fronti
 	}
 	for (uint64_t i = 0; i < n; i++)
 		source_of(hop, etype, owners[i])->seen_dst = 0;
-	if (gw_vec_reserve(&hop->counts, n * 4) != GW_OK || gw_vec_reserve(&hop->edges, edge_bound * 8) != GW_OK ||
+	const bool no_ids = n && source_of(hop, etype, owners[0])->draw.no_edge_ids;
+	if (gw_vec_reserve(&hop->counts, n * 4) != GW_OK ||
+	    (!no_ids && gw_vec_reserve(&hop->edges, edge_bound * 8) != GW_OK) ||
 	    gw_vec_reserve(&hop->neighbours, edge_bound * 8) != GW_OK)
 		return GW_NO_MEMORY;
 
-	uint64_t at = 0;
+	uint64_t at = 0, *ids = no_ids ? NULL : hop->edges.data;
 	for (uint64_t i = 0; i < n; i++) {
 		struct gw_hop_source *source = source_of(hop, etype, owners[i]);
 		struct hop_cursor cursor = {&source->picks, source->taken_dst, source->taken_edges};
 		uint32_t *count = (uint32_t *)hop->counts.data + i;
-		take_one(&cursor, edge_start_of(hop, type, owners[i]), count, (uint64_t *)hop->edges.data + at,
+		take_one(&cursor, edge_start_of(hop, type, owners[i]), count, ids ? ids + at : NULL,
 			 (uint64_t *)hop->neighbours.data + at);
 		source->taken_dst = cursor.dst;
 		source->taken_edges = cursor.edge;
 		at += *count;
 	}
-	*edges = (struct gw_hop_edges){at, hop->counts.data, hop->edges.data, hop->neighbours.data, 0};
+	*edges = (struct gw_hop_edges){at, hop->counts.data, ids, hop->neighbours.data, 0};
 	return GW_OK;
 }
 
@@ -327,12 +335,9 @@ static void hop_source_cancel(struct gw_hop_source *source)
 {
 	if (source->link_op.owner)
 		gw_link_cancel(&source->link_op);
-	if (source->neighbours.link_op.owner)
-		gw_link_cancel(&source->neighbours.link_op);
-	for (uint32_t c = 0; source->column_entries && c < GW_COLUMN_COUNT; c++) {
-		if (source->column_entries[c].link_op.owner)
-			gw_link_cancel(&source->column_entries[c].link_op);
-	}
+	gw_entries_cancel(&source->neighbours);
+	for (uint32_t c = 0; source->column_entries && c < GW_COLUMN_COUNT; c++)
+		gw_entries_cancel(&source->column_entries[c]);
 }
 
 static void hop_cancel_link_ops(struct gw_fan_in *answers)
@@ -415,6 +420,6 @@ void gw_hop_start(struct gw_hop *hop, struct gw_job *job)
 		}
 	}
 	if (held)
-		gw_link_count(&hop->engine->held_hops, 1);
+		gw_link_count(&hop->engine->lists_link->counts.held_hops, 1);
 	gw_fan_in_end_one(&hop->answers, status);
 }

@@ -2,7 +2,8 @@
  *
  *   begin, want ... -> start
  *   nodes -> owners (book) -+-> in memory:  picked from the lists: of this process by take, mapped ones by start
- *                           +-> by reads:   degree records -> rounds of columns -> positions -> neighbours, in spans
+ *                           +-> by reads:   degree records -> rounds of columns -> positions -> neighbours, in spans;
+ *                           |               what is on the owner's disk, by requests for entries (entries.h)
  *                           +-> by request: rows -> the owner's picks (protocol/sample_call.h)
  *   all answered -> done -> take: the next nodes' edges, merged in the order of the nodes
  *
@@ -57,7 +58,7 @@ void gw_hop_start(struct gw_hop *hop, struct gw_job *job);
 struct gw_hop_edges {
 	uint64_t count;
 	const uint32_t *counts;     /* [n]: of each node */
-	const uint64_t *positions;  /* [count]: global edge ids minus start */
+	const uint64_t *positions;  /* [count]: global edge ids minus start; NULL: the draw has no_edge_ids */
 	const uint64_t *neighbours; /* [count]: global ids of the edges' other ends, as a peer sent them: unchecked */
 	uint64_t start;
 };

@@ -3,18 +3,13 @@
  *   degree records ─▶ round ─▶ entries of columns ─▶ round ... ─▶ positions ─▶ neighbours ─▶ [out-lists] edge ids
  *
  * A degree record is two neighbouring rows of the type's offset table: one read returns the offsets of all edge types.
- * Picked positions that are close together are read as one span, including the gaps between them. A separate range
- * costs as much as reading some extra bytes; the transport defines how many. So the picks of a short list are usually
- * one read. The offsets come from a peer and are checked.
+ * Entries of arrays that stay on disk are requested instead (entries.h). The offsets come from a peer and are checked.
  */
-#include <assert.h>
 #include <string.h>
 
 #include "client/batch/hop_source.h"
 #include "client/engine/engine.h"
 #include "core/memory/alloc.h"
-
-#define SPAN_BYTES_MAX (1u << 20)
 
 static void draw_begin(struct gw_hop_source *source);
 
@@ -75,120 +70,6 @@ static gw_status read_records(struct gw_hop_share *share)
 	return GW_OK;
 }
 
-/* --- Entries in spans. --- */
-
-/* What a read needs: entries [first[i], first[i] + count[i]) of an array, or one entry each. */
-struct entry_list {
-	const uint64_t *firsts;               /* of single entries; or NULL, and then: */
-	const struct gw_column_read *entries; /* those of column `column` */
-	enum gw_column column;
-	uint32_t width; /* bytes of an entry */
-	uint64_t n;
-};
-
-/* The spans of a read, while entries are added in any order. */
-struct span_builder {
-	struct gw_span *spans;
-	uint64_t count, local, last_end; /* last_end: where the last span ends at the part */
-	uint64_t gap_max;
-};
-
-/* Adds the entries in [remote, remote + bytes), and returns where they will be in the receive buffer. Entries that are
- * close to the last span extend it, including the gap. */
-static inline __attribute__((always_inline)) uint64_t add_entries(struct span_builder *b, uint64_t remote,
-								  uint64_t bytes)
-{
-	struct gw_span *last = &b->spans[b->count - 1];
-	if (b->count && remote + bytes == b->last_end && bytes <= last->bytes)
-		return b->local - bytes; /* drawn again, with replacement */
-	if (b->count && remote >= b->last_end && remote - b->last_end <= b->gap_max &&
-	    remote + bytes - last->remote <= SPAN_BYTES_MAX) {
-		uint32_t more = (uint32_t)(remote + bytes - b->last_end);
-		last->bytes += more;
-		b->local += more;
-	} else {
-		for (uint64_t done = 0; done < bytes; done += SPAN_BYTES_MAX) {
-			uint64_t piece = bytes - done < SPAN_BYTES_MAX ? bytes - done : SPAN_BYTES_MAX;
-			b->spans[b->count++] = (struct gw_span){
-				.remote = remote + done, .local = b->local + done, .bytes = (uint32_t)piece};
-		}
-		b->local += bytes;
-	}
-	b->last_end = remote + bytes;
-	return b->local - bytes;
-}
-
-/* Converts single entries, each of `width` bytes: a constant for the compiler. */
-static inline __attribute__((always_inline)) void add_singles(struct span_builder *builder, uint64_t offset,
-							      const uint64_t *firsts, uint64_t n, uint32_t width,
-							      uint64_t *at)
-{
-	struct span_builder b = *builder;
-	for (uint64_t i = 0; i < n; i++)
-		at[i] = add_entries(&b, offset + firsts[i] * width, width);
-	*builder = b;
-}
-
-/* Notes where each entry will be in the receive buffer. Returns the bytes to receive. */
-static uint64_t hop_reads_build_spans(struct gw_hop_entries *read, const struct gw_place *place,
-				      const struct entry_list *list, uint64_t gap_max)
-{
-	uint64_t *at = read->received_at.data;
-	struct span_builder b = {.spans = read->spans.data, .gap_max = gap_max};
-	uint32_t width = list->width;
-	if (list->firsts && width == 4) {
-		add_singles(&b, place->offset, list->firsts, list->n, 4, at);
-	} else if (list->firsts) {
-		add_singles(&b, place->offset, list->firsts, list->n, width, at);
-	} else {
-		for (uint64_t i = 0; i < list->n; i++) {
-			const struct gw_column_read *entries = &list->entries[i];
-			if (entries->column == list->column)
-				at[i] = add_entries(&b, place->offset + entries->first * width, entries->count * width);
-		}
-	}
-	read->link_op.count = b.count;
-	return b.local;
-}
-
-/* The largest gap that is cheaper to read than to skip; 0 for a link that is down. */
-static uint64_t gap_of(const struct gw_link *link)
-{
-	return link->endpoint ? link->endpoint->transport->range_cost_bytes : 0;
-}
-
-static gw_status read_entries(struct gw_hop_source *source, struct gw_hop_entries *read, const struct gw_place *place,
-			      const struct entry_list *list,
-			      void (*done)(struct gw_link_op *op, gw_status status,
-					   const struct gw_completion *completion))
-{
-	struct gw_engine *engine = source->answers->job->engine;
-	uint32_t part = source->share->part;
-	uint64_t span_count = list->n;
-	assert(list->firsts || list->entries || !list->n);
-	for (uint64_t i = 0; !list->firsts && i < list->n; i++)
-		span_count += list->entries[i].count * list->width / SPAN_BYTES_MAX;
-	if (gw_vec_reserve(&read->spans, span_count * sizeof(struct gw_span)) != GW_OK ||
-	    gw_vec_reserve(&read->received_at, list->n * 8) != GW_OK)
-		return GW_NO_MEMORY;
-	uint64_t bytes = hop_reads_build_spans(read, place, list, gap_of(gw_engine_link(engine, part)));
-	gw_status status = gw_recv_buffer_reserve(&read->received, &engine->slab, bytes);
-	if (status != GW_OK)
-		return status;
-	struct gw_span *spans = read->spans.data;
-	for (uint64_t i = 0, start = gw_recv_buffer_start(&read->received); i < read->link_op.count; i++)
-		spans[i].local += start;
-	read->link_op.form = GW_LINK_SPANS;
-	read->link_op.buffer = read->received.buffer;
-	read->link_op.region = place->region;
-	read->link_op.spans = spans;
-	read->link_op.job = source->answers->job;
-	read->link_op.done = done;
-	read->link_op.owner = source;
-	gw_engine_post(engine, part, &read->link_op);
-	return GW_OK;
-}
-
 /* --- Neighbours, and the ids of out-edges. --- */
 
 static void hop_read_take_ids(const struct gw_hop_source *source, const struct gw_place *place, uint64_t *ids)
@@ -225,9 +106,10 @@ static void eids_read(struct gw_link_op *link_op, gw_status status, const struct
 static gw_status read_eids(struct gw_hop_source *source)
 {
 	const struct gw_place *place = &hop_reads_places(source)->eids[source->share->part];
-	const struct entry_list list = {
+	const struct gw_entry_list list = {
 		.firsts = source->picks.positions.data, .width = place->element_bytes, .n = source->picks.edge_count};
-	return read_entries(source, &source->neighbours, place, &list, eids_read);
+	return gw_entries_read(&source->neighbours, source->answers, source->share->part, place, &list, eids_read,
+			       source);
 }
 
 static void neighbours_read(struct gw_link_op *link_op, gw_status status, const struct gw_completion *completion)
@@ -249,11 +131,12 @@ static void neighbours_read(struct gw_link_op *link_op, gw_status status, const 
 static gw_status hop_read_neighbours(struct gw_hop_source *source)
 {
 	const struct gw_place *place = &hop_reads_places(source)->indices[source->share->part];
-	const struct entry_list list = {
+	const struct gw_entry_list list = {
 		.firsts = source->picks.positions.data, .width = place->element_bytes, .n = source->picks.edge_count};
 	if (gw_vec_reserve(&source->picks.neighbours, list.n * 8) != GW_OK)
 		return GW_NO_MEMORY;
-	return read_entries(source, &source->neighbours, place, &list, neighbours_read);
+	return gw_entries_read(&source->neighbours, source->answers, source->share->part, place, &list, neighbours_read,
+			       source);
 }
 
 /* --- Rounds. --- */
@@ -269,7 +152,7 @@ static void columns_arrived(struct gw_hop_source *source)
 		return;
 	}
 	for (uint64_t i = 0; i < rounds->read_count; i++) {
-		const struct gw_hop_entries *read = &source->column_entries[rounds->reads[i].column];
+		const struct gw_entries *read = &source->column_entries[rounds->reads[i].column];
 		rounds->got[i] = read->received.data + ((const uint64_t *)read->received_at.data)[i];
 	}
 	draw_next(source);
@@ -307,15 +190,15 @@ static gw_status read_columns(struct gw_hop_source *source)
 	for (uint32_t c = 0; c < GW_COLUMN_COUNT; c++) {
 		if (!(needed & GW_COLUMN_BIT(c)))
 			continue;
-		const struct entry_list list = {.entries = rounds->reads,
-						.column = c,
-						.width = source->draw.forms[c].entry_bytes,
-						.n = rounds->read_count};
+		const struct gw_entry_list list = {.entries = rounds->reads,
+						   .column = c,
+						   .width = source->draw.forms[c].entry_bytes,
+						   .n = rounds->read_count};
 		const struct gw_place *places =
 			c == GW_COLUMN_IDS ? hop_reads_places(source)->indices : source->columns->places[c];
 		source->columns_open++;
-		gw_status status = read_entries(source, &source->column_entries[c], &places[source->share->part], &list,
-						column_read);
+		gw_status status = gw_entries_read(&source->column_entries[c], source->answers, source->share->part,
+						   &places[source->share->part], &list, column_read, source);
 		if (status != GW_OK)
 			column_ended(source, status);
 	}

@@ -26,6 +26,8 @@ static gw_status check_picks(const struct gw_hop_source *source, uint64_t dst_be
 		if (counts[i] > bound)
 			return gw_fail(GW_PROTOCOL, "a reply picks %u neighbours at fanout %d", counts[i],
 				       rule->fanout);
+		if (source->draw.no_edge_ids)
+			continue;
 		for (uint64_t first = at, end = at + counts[i]; at < end; at++) {
 			if (positions[at] >= edges)
 				return gw_fail(GW_PROTOCOL, "a reply picks position %llu of %llu",
@@ -50,7 +52,7 @@ static void hop_request_replied(struct gw_link_op *link_op, gw_status status, co
 	uint64_t dst_before = source->picks.dst_count, edge_before = source->picks.edge_count;
 	uint32_t answered = 0;
 	status = gw_sample_reply_parse(completion->reply, completion->reply_bytes, (uint32_t)source->asked,
-				       &source->picks, &answered);
+				       source->draw.no_edge_ids, &source->picks, &answered);
 	if (status == GW_OK)
 		status = check_picks(source, dst_before, edge_before);
 	if (status != GW_OK || source->answers->status != GW_OK) {
@@ -101,7 +103,8 @@ static gw_status print_call(struct gw_hop_source *source)
 				      .flags = (draw->rule.replace ? GW_SAMPLE_REPLACE : 0u) |
 					       (source->direction == GW_OUT ? GW_SAMPLE_BY_SOURCE : 0u) |
 					       (draw->groups.strict_ends ? GW_SAMPLE_STRICT_ENDS : 0u) |
-					       (draw->groups.from ? GW_SAMPLE_WINDOWS : 0u),
+					       (draw->groups.from ? GW_SAMPLE_WINDOWS : 0u) |
+					       (draw->no_edge_ids ? GW_SAMPLE_NO_EDGES : 0u),
 				      .row_count = (uint32_t)source->asked,
 				      .reply_bytes_max = REPLY_BYTES_MAX,
 				      .table_count = draw->groups.count};

@@ -3,6 +3,7 @@
 #define GW_CLIENT_BATCH_HOP_SOURCE_H
 
 #include "client/batch/edge_columns.h"
+#include "client/batch/entries.h"
 #include "client/engine/fan_in.h"
 #include "client/link/link.h"
 #include "client/state/recv_buffer.h"
@@ -29,13 +30,6 @@ struct gw_hop_share {
 	bool reading, recorded;
 };
 
-/* Entries of one array of a part, read in spans. */
-struct gw_hop_entries {
-	struct gw_link_op link_op; /* owner: the source, while a read is open */
-	struct gw_vec spans, received_at;
-	struct gw_recv_buffer received;
-};
-
 struct gw_hop_source {
 	struct gw_fan_in *answers; /* of the hop: one answer for each source that has a request or read */
 	struct gw_hop_share *share;
@@ -55,9 +49,9 @@ struct gw_hop_source {
 	/* By reads. */
 	struct gw_vec begins, ends;
 	struct gw_picks_rounds rounds;
-	struct gw_hop_entries neighbours;      /* their ids; then the ids of out-edges */
-	struct gw_hop_entries *column_entries; /* [GW_COLUMN_COUNT], once used */
-	uint32_t columns_open;                 /* reads of a round that have not ended */
+	struct gw_entries neighbours;      /* their ids; then the ids of out-edges */
+	struct gw_entries *column_entries; /* [GW_COLUMN_COUNT], once used */
+	uint32_t columns_open;             /* reads of a round that have not ended */
 	gw_status round_status;
 };
 

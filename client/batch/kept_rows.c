@@ -43,9 +43,10 @@ gw_status gw_kept_count_begin(struct gw_kept *kept)
 	return kept->seen ? GW_OK : GW_NO_MEMORY;
 }
 
-void gw_kept_count(struct gw_kept *kept, const int64_t *ids, const uint32_t *positions, uint64_t n, uint32_t number,
-		   uint32_t lookahead)
+uint64_t gw_kept_count(struct gw_kept *kept, const int64_t *ids, const uint32_t *positions, uint64_t n, uint32_t number,
+		       uint32_t lookahead)
 {
+	uint64_t fetched = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		struct gw_row_seen *seen = &kept->seen[ids[positions[i]]];
 		if (i + 16 < n)
@@ -54,7 +55,9 @@ void gw_kept_count(struct gw_kept *kept, const int64_t *ids, const uint32_t *pos
 			continue;
 		seen->last = number + 1;
 		seen->count++;
+		fetched++;
 	}
+	return fetched;
 }
 
 void gw_kept_count_end(struct gw_kept *kept)
@@ -131,6 +134,12 @@ gw_status gw_kept_choose(struct gw_kept *const *kept, uint32_t n, uint64_t bytes
 	}
 	gw_free(by_count);
 	return GW_OK;
+}
+
+uint64_t gw_kept_memory(const struct gw_kept *kept)
+{
+	return kept->chosen * (kept->row_bytes + sizeof(*kept->slots)) +
+	       gw_replica_blocks(kept->ids) * sizeof(*kept->blocks) + kept->ids * sizeof(*kept->seen);
 }
 
 /* --- The change. --- */

@@ -49,14 +49,18 @@ void gw_kept_free(struct gw_kept *kept);
 
 /* Begins an epoch. GW_NO_MEMORY. */
 gw_status gw_kept_count_begin(struct gw_kept *kept);
-/* Counts the rows of one batch, ids[positions[i]] for i below n. number: of the batch in the epoch. */
-void gw_kept_count(struct gw_kept *kept, const int64_t *ids, const uint32_t *positions, uint64_t n, uint32_t number,
-		   uint32_t lookahead);
+/* Counts the rows of one batch, ids[positions[i]] for i below n. number: of the batch in the epoch. Returns how many of
+ * them the batch would fetch. */
+uint64_t gw_kept_count(struct gw_kept *kept, const int64_t *ids, const uint32_t *positions, uint64_t n, uint32_t number,
+		       uint32_t lookahead);
 void gw_kept_count_end(struct gw_kept *kept);
 
 /* Chooses the rows of all fetches that the counts speak for, within so many bytes. kept: [n]; NULL where a fetch takes
  * no part. Adds to the sums. GW_NO_MEMORY. */
 gw_status gw_kept_choose(struct gw_kept *const *kept, uint32_t n, uint64_t bytes, struct gw_kept_sums *sums);
+
+/* The memory of the chosen rows, of the set and of the counts: bytes. */
+uint64_t gw_kept_memory(const struct gw_kept *kept);
 
 /* Makes the set that of the chosen rows, and fetches those that it did not have. No batch may use the set. A failure,
  * which may be that of a server, leaves an empty set. */

@@ -386,7 +386,8 @@ static gw_status loader_take_options(struct gw_loader *loader, const struct gw_l
 static gw_status open_ahead(struct gw_loader *loader, const struct gw_loader_options *options)
 {
 	const struct gw_ahead_options ahead = {.client = loader->client,
-					       .spec = &loader->spec,
+					       .fetches = loader->spec.fetches,
+					       .fetch_count = loader->spec.fetch_count,
 					       .lookahead = options->lookahead ? options->lookahead : 1,
 					       .cache_bytes = options->cache_bytes,
 					       .cache_batches = options->cache_batches,
@@ -418,7 +419,7 @@ gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_option
 		if (!loader->slots || !loader->slot_status || !loader->slot_text)
 			status = GW_NO_MEMORY;
 	}
-	if (status == GW_OK)
+	if (status == GW_OK && loader->steps)
 		status = open_ahead(loader, options);
 	if (status != GW_OK) {
 		gw_loader_close(loader);

@@ -18,8 +18,11 @@
 #include "core/errors/log.h"
 #include "core/memory/alloc.h"
 
+/* NULL also for an array on disk. */
 static const uint8_t *address_of(const struct gw_link *link, const struct gw_place *place)
 {
+	if (place->on_disk)
+		return NULL;
 	const struct gw_peer *peer = &link->endpoint->peer;
 	const uint8_t *base = gw_endpoint_map(link->endpoint, &peer->regions[place->region]);
 	return base && ((uintptr_t)base + place->offset) % place->element_bytes == 0 ? base + place->offset : NULL;
@@ -35,7 +38,7 @@ static bool held_place(const struct gw_held_part *held, const char *key, const s
 		       struct gw_place *out)
 {
 	const struct gw_catalog_array *array = gw_catalog_find(held->catalog, key);
-	if (!array || array->changes)
+	if (!array || array->changes || array->on_disk)
 		return false;
 	*out = (struct gw_place){
 		.region = array->region, .element_bytes = owners->element_bytes, .offset = array->offset};
@@ -146,6 +149,24 @@ static const struct gw_adjacency *held_lists_of(const struct gw_engine *engine, 
 	return held->lists[direction] ? &held->lists[direction][etype] : NULL;
 }
 
+const struct gw_adjacency *gw_own_lists(const struct gw_client *client, uint32_t part, enum gw_direction direction,
+					uint32_t etype)
+{
+	const struct gw_part *local = client->servers[part].local;
+	const struct gw_adjacency *lists =
+		direction == GW_IN ? gw_part_adjacency(local, etype) : gw_part_out_adjacency(local, etype);
+	return lists && lists->on_disk ? NULL : lists;
+}
+
+/* Whether the lists of the link's part are in mapped memory of its server. A server leaves all of them on disk, or
+ * none. */
+static bool has_own_lists(const struct gw_link *link)
+{
+	const struct gw_client *client = link->engine->client;
+	return link->state == GW_LINK_OPEN && link->mapped &&
+	       !(client->meta->num_etypes && client->list_places[GW_IN][0].indices[link->server->part].on_disk);
+}
+
 const struct gw_adjacency *gw_local_lists(struct gw_engine *engine, uint32_t part, enum gw_direction direction,
 					  uint32_t etype)
 {
@@ -153,10 +174,9 @@ const struct gw_adjacency *gw_local_lists(struct gw_engine *engine, uint32_t par
 	if (client->neighbours != GW_NEIGHBOURS_AUTO)
 		return NULL;
 	if (client->standalone)
-		return direction == GW_IN ? gw_part_adjacency(client->servers[part].local, etype)
-					  : gw_part_out_adjacency(client->servers[part].local, etype);
+		return gw_own_lists(client, part, direction, etype);
 	struct gw_link *link = gw_engine_link(engine, part);
-	if (link->state != GW_LINK_OPEN || !link->mapped)
+	if (!has_own_lists(link))
 		return held_lists_of(engine, part, direction, etype);
 	if (!link->lists[direction])
 		link->lists[direction] = local_lists_make(link, part, direction);
@@ -166,7 +186,7 @@ const struct gw_adjacency *gw_local_lists(struct gw_engine *engine, uint32_t par
 bool gw_local_lists_are_held(const struct gw_engine *engine, uint32_t part)
 {
 	const struct gw_link *link = engine->lists_link ? gw_engine_link(engine, part) : NULL;
-	return link && (link->state != GW_LINK_OPEN || !link->mapped);
+	return link && !has_own_lists(link);
 }
 
 const struct gw_adjacency *const *gw_local_lists_of_all(struct gw_engine *engine)
@@ -194,7 +214,7 @@ static const void *mapped_column(const struct gw_engine *engine, uint32_t part, 
 	const struct gw_link *link = gw_engine_link(engine, part);
 	const struct gw_place *owners = &columns->places[column][part];
 	struct gw_place place;
-	if (link->state == GW_LINK_OPEN && link->mapped)
+	if (link->state == GW_LINK_OPEN && link->mapped && !owners->on_disk)
 		return address_of(link, owners);
 	link = engine->lists_link;
 	return link && held_place(&link->held->parts[part], columns->keys[column], owners, &place)

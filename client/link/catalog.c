@@ -138,6 +138,8 @@ gw_status gw_remotes_check(struct gw_client *client)
 			       meta->num_parts);
 	}
 	status = gw_meta_check_whole(meta);
+	if (status != GW_OK && status != GW_NO_MEMORY)
+		gw_advise(status, "start all servers again, so that they serve the same version of the parts");
 	if (status != GW_OK)
 		return gw_context(status == GW_NO_MEMORY ? status : GW_PROTOCOL, "the servers' catalogs");
 	client->meta = meta;

@@ -2,6 +2,8 @@
  *
  *   nodes -> sections of each owner (subgraph_sections.h) -+-> lists in memory or mapped: walked at once
  *                                                          |   (sampler/induced.h)
+ *                                                          +-> lists on the owner's disk: read section after section
+ *                                                          |   (client/batch/list_search.h)
  *                                                          +-> else requests of as many sections as fit, one after
  *                                                              another for each owner (protocol/subgraph_call.h)
  *   edges, without those that are held out -> all answered -> sorted (subgraph_found.h) -> gw_edge_list
@@ -13,6 +15,7 @@
 #include <graphwire/edges.h>
 
 #include "client/batch/held_out.h"
+#include "client/batch/list_search.h"
 #include "client/batch/local_lists.h"
 #include "client/engine/engine.h"
 #include "client/engine/fan_in.h"
@@ -44,6 +47,10 @@ struct subgraph_share {
 	struct gw_vec sections; /* struct section: of the request under way */
 	struct gw_vec request;  /* struct gw_subgraph_call and its arrays */
 	struct gw_link_op op;
+	/* Of lists on disk. */
+	struct gw_list_search search;
+	struct gw_subgraph_piece piece;
+	struct gw_vec rows; /* uint64_t: of the piece's destinations */
 };
 
 struct subgraph_call {
@@ -102,7 +109,7 @@ static const struct gw_adjacency *subgraph_lists(const struct subgraph_share *sh
 {
 	const struct gw_client *client = share->call->ticket.client;
 	uint32_t etype = share->call->spec.etype;
-	return client->standalone ? gw_part_adjacency(client->servers[share->part].local, etype)
+	return client->standalone ? gw_own_lists(client, share->part, GW_IN, etype)
 				  : gw_local_lists(share->call->ticket.job.engine, share->part, GW_IN, etype);
 }
 
@@ -131,6 +138,63 @@ static gw_status subgraph_walk(struct subgraph_share *share, const struct gw_adj
 						   GW_SUBGRAPH_SRCS_MAX, &piece))
 		status = walk_section(share, lists, &piece);
 	return status == GW_OK ? GW_OK : gw_context(status, "part %u", share->part);
+}
+
+/* --- Lists on disk. --- */
+
+static void search_section(struct subgraph_share *share);
+
+static gw_status section_found(void *owner, uint64_t question, uint64_t row, uint64_t position, uint64_t src)
+{
+	struct subgraph_share *share = owner;
+	const struct gw_subgraph_places *places = &share->call->places;
+	const uint64_t *srcs = places->srcs + share->piece.src;
+	uint64_t low = 0, high = share->piece.src_count;
+	(void)row;
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+		if (srcs[middle] < src)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == share->piece.src_count || srcs[low] != src)
+		return GW_OK;
+	return found_add(share, places->dst_rows[share->piece.dst + question], places->src_rows[share->piece.src + low],
+			 position);
+}
+
+static void section_searched(void *owner, gw_status status)
+{
+	struct subgraph_share *share = owner;
+	if (status != GW_OK || share->call->answers.status != GW_OK)
+		subgraph_share_end(share, status);
+	else
+		search_section(share);
+}
+
+/* Searches the next section, or ends the share. */
+static void search_section(struct subgraph_share *share)
+{
+	const struct gw_subgraph_places *places = &share->call->places;
+	if (!gw_subgraph_next(&share->cursor, places, GW_SUBGRAPH_DSTS_MAX, GW_SUBGRAPH_SRCS_MAX, &share->piece)) {
+		subgraph_share_end(share, GW_OK);
+		return;
+	}
+	if (gw_vec_reserve(&share->rows, share->piece.dst_count * sizeof(uint64_t)) != GW_OK) {
+		subgraph_share_end(share, GW_NO_MEMORY);
+		return;
+	}
+	uint64_t *rows = share->rows.data;
+	for (uint32_t i = 0; i < share->piece.dst_count; i++)
+		rows[i] = row_of(share, places->dst_rows[share->piece.dst + i]);
+	share->search.answers = &share->call->answers;
+	share->search.part = share->part;
+	share->search.etype = share->call->spec.etype;
+	share->search.found = section_found;
+	share->search.done = section_searched;
+	share->search.owner = share;
+	gw_list_search_edges(&share->search, rows, NULL, share->piece.dst_count);
 }
 
 /* --- Requests. --- */
@@ -262,6 +326,8 @@ static void subgraph_share_start(struct subgraph_share *share)
 	share->cursor = gw_subgraph_cursor(&share->call->places, share->part);
 	if (lists)
 		subgraph_share_end(share, subgraph_walk(share, lists));
+	else if (gw_lists_are_on_disk(share->call->ticket.client, share->part, share->call->spec.etype))
+		search_section(share);
 	else
 		subgraph_ask(share);
 }
@@ -287,6 +353,7 @@ static void subgraph_cancel_requests(struct gw_fan_in *answers)
 	for (uint32_t p = 0; p < subgraph_meta(call)->num_parts; p++) {
 		if (call->shares[p].op.owner && !call->shares[p].op.cancelled)
 			gw_link_cancel(&call->shares[p].op);
+		gw_list_search_cancel(&call->shares[p].search);
 	}
 }
 
@@ -324,6 +391,8 @@ static void subgraph_finish(struct gw_ticket *ticket, gw_status status)
 	for (uint32_t p = 0; p < subgraph_meta(call)->num_parts; p++) {
 		gw_vec_free(&call->shares[p].sections);
 		gw_vec_free(&call->shares[p].request);
+		gw_vec_free(&call->shares[p].rows);
+		gw_list_search_free(&call->shares[p].search);
 	}
 	gw_free(call->shares);
 	gw_subgraph_places_free(&call->places);

@@ -1,4 +1,4 @@
-/* The registered memory of gw_buffer_alloc, as an engine sees it. */
+/* The registered memory of gw_buffer_alloc and gw_buffer_lend, as an engine sees it. */
 #ifndef GW_CLIENT_ROWS_BUFFER_H
 #define GW_CLIENT_ROWS_BUFFER_H
 

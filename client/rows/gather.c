@@ -477,8 +477,11 @@ static gw_status gather_copy_near(struct gw_gather_op *op)
 	const uint64_t copied = gw_near_rows_copy(&op->near, op->ids, list, most, op->to.rows);
 	op->near_at += copied;
 	count_copied(op, copied);
-	gw_gather_count(&op->engine->near_rows, copied);
-	gw_gather_count(&op->engine->near_bytes, copied * op->row_bytes);
+	for (uint32_t s = 0; s < op->near.sets; s++) {
+		const struct gw_near_set *set = &op->near.set[s];
+		gw_gather_count(&set->link->counts.near_rows, set->copied);
+		gw_gather_count(&set->link->counts.near_bytes, set->copied * op->row_bytes);
+	}
 	if (copied < most)
 		return gather_post_lost(op);
 	return op->near_at < op->near_count || op->divided.here_count ? GW_AGAIN : GW_OK;

@@ -23,6 +23,7 @@ struct gather_call {
 	uint8_t *out;
 	struct gw_conversion conversion; /* to_bytes 0: none */
 	struct gw_recv_buffer landed;    /* rows that become narrower */
+	struct gw_gather_window with;    /* zeroed: no window */
 };
 
 #define KEPT_BYTES (16u << 20) /* limit for the lists; enough for about 150,000 rows */
@@ -73,6 +74,9 @@ static void gather_finish(struct gw_ticket *ticket, gw_status status)
 	struct gather_call *call = (struct gather_call *)ticket;
 	struct gw_client *client = ticket->client;
 	void *none = NULL;
+	if (call->with.ended)
+		call->with.ended(call->with.owner);
+	call->with = (struct gw_gather_window){0};
 	gw_gather_op_trim(&call->op, KEPT_BYTES);
 	bool is_short = call->op.engine == &client->engines[client->engine_count];
 	if (!atomic_compare_exchange_strong(&client->spare_calls[is_short], &none, call))
@@ -114,7 +118,8 @@ void gw_calls_free(struct gw_client *client)
 }
 
 static gw_status gather_submit(struct gw_client *client, const struct gw_tensor *tensor, gw_dtype convert,
-			       const int64_t *ids, uint64_t n, void *out, bool soon, struct gather_call **created)
+			       const int64_t *ids, uint64_t n, void *out, const struct gw_gather_window *with,
+			       bool soon, struct gather_call **created)
 {
 	struct gw_conversion conversion;
 	gw_status status = gw_tensor_check(client, tensor);
@@ -134,6 +139,9 @@ static gw_status gather_submit(struct gw_client *client, const struct gw_tensor 
 	call->ids = ids;
 	call->n = n;
 	call->out = out;
+	call->with = with ? *with : (struct gw_gather_window){0};
+	call->op.share.window = call->with.window;
+	call->op.share.number = call->with.number;
 	gw_engine_submit(call->op.engine, &call->ticket.job, soon);
 	return GW_OK;
 }
@@ -142,19 +150,26 @@ gw_status gw_gather_as(struct gw_client *client, const struct gw_tensor *tensor,
 		       uint64_t n, void *out)
 {
 	struct gather_call *call = NULL;
-	gw_status status = gather_submit(client, tensor, convert, ids, n, out, true, &call);
+	gw_status status = gather_submit(client, tensor, convert, ids, n, out, NULL, true, &call);
 	return status == GW_OK ? gw_ticket_finish(&call->ticket) : status;
+}
+
+gw_status gw_gather_call_start(struct gw_client *client, const struct gw_tensor *tensor, gw_dtype convert,
+			       const int64_t *ids, uint64_t n, void *out, const struct gw_gather_window *with,
+			       struct gw_ticket **ticket)
+{
+	*ticket = NULL;
+	struct gather_call *call = NULL;
+	gw_status status = gather_submit(client, tensor, convert, ids, n, out, with, false, &call);
+	if (status == GW_OK)
+		*ticket = &call->ticket;
+	return status;
 }
 
 gw_status gw_gather_as_start(struct gw_client *client, const struct gw_tensor *tensor, gw_dtype convert,
 			     const int64_t *ids, uint64_t n, void *out, struct gw_ticket **ticket)
 {
-	*ticket = NULL;
-	struct gather_call *call = NULL;
-	gw_status status = gather_submit(client, tensor, convert, ids, n, out, false, &call);
-	if (status == GW_OK)
-		*ticket = &call->ticket;
-	return status;
+	return gw_gather_call_start(client, tensor, convert, ids, n, out, NULL, ticket);
 }
 
 gw_status gw_gather(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n, void *out)

@@ -5,7 +5,7 @@
  *
  * A receive buffer stays with the batch for the next mini-batch. Lent memory goes back when the caller has released the
  * mini-batch. A transport that registers memory registers lent memory for one gather (client/rows/gather.h), unless it
- * is a piece of a buffer of gw_buffer_alloc.
+ * is a piece of a buffer of gw_buffer_alloc or gw_buffer_lend.
  */
 #ifndef GW_CLIENT_ROWS_LANDED_H
 #define GW_CLIENT_ROWS_LANDED_H

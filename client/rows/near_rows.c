@@ -38,7 +38,8 @@ uint32_t gw_near_rows_find(struct gw_engine *engine, const struct gw_rows *rows,
 									     gw_replica_blocks(near->ids) *
 										     sizeof(struct gw_replica_block)),
 					    .rows = near_map(link, &place->rows, place->count * rows->row_bytes),
-					    .count = place->count};
+					    .count = place->count,
+					    .link = gw_engine_link(engine, p)};
 		near->sets += set->blocks && set->rows;
 	}
 	return near->sets;
@@ -60,7 +61,8 @@ uint64_t gw_near_rows_divide(const struct gw_near_rows *near, const int64_t *ids
 		const uint32_t position = list[i];
 		if (i + INDEX_AHEAD < n)
 			prefetch_index(near, (uint64_t)ids[list[i + INDEX_AHEAD]]);
-		const bool is_near = gw_near_row(near, (uint64_t)ids[position]) != NULL;
+		uint32_t set;
+		const bool is_near = gw_near_row(near, (uint64_t)ids[position], &set) != NULL;
 		list[i - found] = position;
 		out[found] = position;
 		found += is_near;
@@ -68,24 +70,31 @@ uint64_t gw_near_rows_divide(const struct gw_near_rows *near, const int64_t *ids
 	return found;
 }
 
-uint64_t gw_near_rows_copy(const struct gw_near_rows *near, const int64_t *ids, const uint32_t *list, uint64_t n,
+uint64_t gw_near_rows_copy(struct gw_near_rows *near, const int64_t *ids, const uint32_t *list, uint64_t n,
 			   uint8_t *out)
 {
 	const uint64_t bytes = near->row_bytes;
 	const uint8_t *ahead[GW_COPY_AHEAD];
+	uint8_t sets[GW_COPY_AHEAD];
 	uint64_t looked = 0;
+	for (uint32_t s = 0; s < near->sets; s++)
+		near->set[s].copied = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		for (; looked < n && looked < i + GW_COPY_AHEAD; looked++) {
-			const uint8_t *row = gw_near_row(near, (uint64_t)ids[list[looked]]);
+			uint32_t set;
+			const uint8_t *row = gw_near_row(near, (uint64_t)ids[list[looked]], &set);
 			if (!row) {
 				n = looked;
 				break;
 			}
 			ahead[looked % GW_COPY_AHEAD] = row;
+			sets[looked % GW_COPY_AHEAD] = (uint8_t)set;
 			gw_prefetch_range(row, (uint32_t)bytes);
 		}
-		if (i < n)
-			memcpy(out + list[i] * bytes, ahead[i % GW_COPY_AHEAD], bytes);
+		if (i >= n)
+			break;
+		memcpy(out + list[i] * bytes, ahead[i % GW_COPY_AHEAD], bytes);
+		near->set[sets[i % GW_COPY_AHEAD]].copied++;
 	}
 	return n;
 }

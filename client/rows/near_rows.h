@@ -19,6 +19,8 @@ struct gw_near_set {
 	const struct gw_replica_block *blocks; /* of all ids of the type */
 	const uint8_t *rows;                   /* [count], of row_bytes each, as they are stored */
 	uint64_t count;
+	struct gw_link *link; /* of the server that has the set */
+	uint64_t copied;      /* rows, by the last call of gw_near_rows_copy */
 };
 
 struct gw_near_rows {
@@ -31,14 +33,14 @@ struct gw_near_rows {
  * Returns the number of sets. */
 uint32_t gw_near_rows_find(struct gw_engine *engine, const struct gw_rows *rows, struct gw_near_rows *near);
 
-/* Where the row of an id is; NULL: nowhere near. The id is one of the type. */
-static inline const uint8_t *gw_near_row(const struct gw_near_rows *near, uint64_t id)
+/* Where the row of an id is, and in which set; NULL: nowhere near. The id is one of the type. */
+static inline const uint8_t *gw_near_row(const struct gw_near_rows *near, uint64_t id, uint32_t *set)
 {
-	for (uint32_t s = 0; s < near->sets; s++) {
+	for (*set = 0; *set < near->sets; ++*set) {
 		uint64_t row;
 		/* the server's memory may hold anything */
-		if (gw_replica_find(near->set[s].blocks, id, &row) && row < near->set[s].count)
-			return near->set[s].rows + row * near->row_bytes;
+		if (gw_replica_find(near->set[*set].blocks, id, &row) && row < near->set[*set].count)
+			return near->set[*set].rows + row * near->row_bytes;
 	}
 	return NULL;
 }
@@ -50,7 +52,7 @@ uint64_t gw_near_rows_divide(const struct gw_near_rows *near, const int64_t *ids
 
 /* Copies row ids[list[k]] to out + list[k] * row_bytes, for k below n. Returns n, or the first k whose row is not near
  * any more. */
-uint64_t gw_near_rows_copy(const struct gw_near_rows *near, const int64_t *ids, const uint32_t *list, uint64_t n,
+uint64_t gw_near_rows_copy(struct gw_near_rows *near, const int64_t *ids, const uint32_t *list, uint64_t n,
 			   uint8_t *out);
 
 #endif

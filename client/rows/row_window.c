@@ -175,6 +175,14 @@ static void pass(struct gw_row_window *window, uint64_t number)
 	wake_turns(window);
 }
 
+bool gw_row_window_takes(struct gw_row_window *window, uint64_t number)
+{
+	pthread_mutex_lock(&window->lock);
+	const bool takes = number < window->turn || number - window->turn < PASSED;
+	pthread_mutex_unlock(&window->lock);
+	return takes;
+}
+
 void gw_row_window_pass(struct gw_row_window *window, uint64_t number)
 {
 	pthread_mutex_lock(&window->lock);
@@ -232,6 +240,24 @@ static gw_status entry_begin(struct gw_row_window *window, struct gw_window_entr
 	entry->users = 2;
 	*out = *place = entry;
 	return GW_OK;
+}
+
+void gw_row_window_restart(struct gw_row_window *window, uint64_t gate)
+{
+	pthread_mutex_lock(&window->lock);
+	assert(window->planned == 0 && !window->waiting.first);
+	for (uint32_t i = 0; i < window->batches; i++) {
+		if (!window->recent[i])
+			continue;
+		window->live -= window->recent[i]->count;
+		entry_leave(window, window->recent[i]);
+		window->recent[i] = NULL;
+	}
+	window->serial += window->batches; /* all items of the map are stale */
+	window->turn = 0;
+	window->gate = gate;
+	memset(window->passed, 0, sizeof(window->passed));
+	pthread_mutex_unlock(&window->lock);
 }
 
 /* --- Plans. The caller holds `planning`. --- */

@@ -69,6 +69,14 @@ void gw_window_share_free(struct gw_window_share *share);
 /* Whether W > 1. If so, the rows of F(k) have no duplicates. */
 bool gw_row_window_has_entries(const struct gw_row_window *window);
 
+/* An epoch begins, whose batches are 0, 1, ... No share uses the window: the rows of earlier batches are forgotten.
+ * Batches from the gate on do not plan until gw_row_window_set_kept. */
+void gw_row_window_restart(struct gw_row_window *window, uint64_t gate);
+
+/* Whether batches with this number and all between may be under way: at most GW_WINDOW_BATCHES_MAX from the one whose
+ * turn it is. Any thread may call it. */
+bool gw_row_window_takes(struct gw_row_window *window, uint64_t number);
+
 /* A batch needs no plan, or failed for good before it had one. Repeating it changes nothing. Any thread may call it. */
 void gw_row_window_pass(struct gw_row_window *window, uint64_t number);
 

@@ -52,7 +52,9 @@ static void pull_done(struct gw_link_op *op, gw_status status, const struct gw_c
 		status = gw_fail_text(pull->reads->status, pull->reads->text);
 	if (status == GW_OK) {
 		const uint8_t *from = completion->reply;
-		for (uint64_t i = 0; i < pull->asked; i++, from += row_bytes)
+		if (!pull->to && pull->asked)
+			memcpy(pull->out + pull->at * row_bytes, from, pull->asked * row_bytes);
+		for (uint64_t i = 0; pull->to && i < pull->asked; i++, from += row_bytes)
 			memcpy(pull->out + pull->to[pull->at + i] * row_bytes, from, row_bytes);
 		pull->at += pull->asked;
 	}

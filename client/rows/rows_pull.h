@@ -13,7 +13,7 @@ struct gw_pull {
 	const struct gw_place *place; /* of the part */
 	uint64_t epoch;
 	uint64_t *rows; /* offsets in the region: row numbers times `step`. Rewritten if some rows are torn */
-	uint32_t *to;   /* destinations: rows of `out`; also rewritten */
+	uint32_t *to;   /* destinations: rows of `out`; also rewritten. NULL, on disk alone: 0, 1, 2, ... */
 	uint64_t count;
 	uint64_t step;
 	uint8_t *out;

@@ -46,7 +46,7 @@ static gw_status place_find(const struct gw_client *client, uint32_t part, const
 	return GW_OK;
 }
 
-static gw_status places_find(const struct gw_client *client, const char *key, struct gw_place **out)
+gw_status gw_places_find_anywhere(const struct gw_client *client, const char *key, struct gw_place **out)
 {
 	uint32_t parts = client->meta->num_parts;
 	struct gw_place *places = gw_calloc(parts, sizeof(*places));
@@ -65,7 +65,7 @@ static gw_status places_find(const struct gw_client *client, const char *key, st
 gw_status gw_places_find(const struct gw_client *client, const char *key, struct gw_place **out)
 {
 	struct gw_place *places;
-	gw_status status = places_find(client, key, &places);
+	gw_status status = gw_places_find_anywhere(client, key, &places);
 	for (uint32_t p = 0; status == GW_OK && p < client->meta->num_parts; p++) {
 		if (places[p].on_disk)
 			status = gw_fail(GW_UNSUPPORTED,
@@ -134,6 +134,12 @@ static gw_status check_changes_alike(const struct gw_client *client, const char 
 	return GW_OK;
 }
 
+static void note_disk(const struct gw_client *client, struct gw_rows *rows)
+{
+	for (uint32_t p = 0; p < client->meta->num_parts; p++)
+		rows->on_disk |= rows->places[p].on_disk;
+}
+
 /* It has one row per original id, so its rows do not correspond to edges; the parts divide them evenly. */
 static gw_status add_inverse(struct gw_client *client, uint32_t etype)
 {
@@ -164,7 +170,10 @@ static gw_status add_inverse(struct gw_client *client, uint32_t etype)
 					    .placement = GW_PLACE_EVEN,
 					    .original = array->dtype,
 					    .numbers = 1};
-	return gw_places_find(client, key, &tensor->rows.places);
+	gw_status status = gw_places_find_anywhere(client, key, &tensor->rows.places);
+	if (status == GW_OK)
+		note_disk(client, &tensor->rows);
+	return status;
 }
 
 /* Finds the replicas of a feature of nodes. A server that does not load them lists them as rows that change. */
@@ -217,13 +226,13 @@ static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta
 	client->tensor_count++;
 	tensor->changes = changes ? array : NULL;
 	if (!changes)
-		status = places_find(client, array->key, &tensor->rows.places);
+		status = gw_places_find_anywhere(client, array->key, &tensor->rows.places);
 	if (status == GW_OK && !changes && !of_edges)
 		status = find_near(client, array, type, &tensor->rows.near);
 	if (status != GW_OK)
 		return status;
-	for (uint32_t p = 0; !changes && p < meta->num_parts; p++)
-		tensor->rows.on_disk |= tensor->rows.places[p].on_disk;
+	if (!changes)
+		note_disk(client, &tensor->rows);
 	uint64_t row_bytes = gw_array_meta_row_bytes(array);
 	tensor->rows.starts = of_edges ? meta->etypes[type].starts : meta->ntypes[type].starts;
 	tensor->rows.row_bytes = row_bytes;
@@ -272,11 +281,11 @@ static gw_status build_list_places(struct gw_client *client, enum gw_direction d
 	gw_status status = GW_OK;
 	if (direction == GW_OUT) {
 		snprintf(key, sizeof(key), "edge/%s/out/eid", type->folder);
-		status = gw_places_find(client, key, &places->eids);
+		status = gw_places_find_anywhere(client, key, &places->eids);
 	}
 	snprintf(key, sizeof(key), "edge/%s/%sindices", type->folder, direction == GW_IN ? "" : "out/");
 	if (status == GW_OK)
-		status = gw_places_find(client, key, &places->indices);
+		status = gw_places_find_anywhere(client, key, &places->indices);
 	for (uint32_t p = 0; p < meta->num_parts && status == GW_OK; p++)
 		places->edges[p] = gw_meta_array(meta, p, key)->shape[0];
 	return status;

@@ -8,8 +8,10 @@
 gw_status gw_tensors_build(struct gw_client *client);
 void gw_tensors_free(struct gw_client *client);
 
-/* Where an array is stored in all parts' memory: [num_parts], a new array. GW_FORMAT names a part without the array,
- * GW_UNSUPPORTED one that leaves it on disk. */
+/* Where an array of all parts is stored, in memory or on disk: [num_parts], a new array. GW_FORMAT names a part without
+ * the array. */
+gw_status gw_places_find_anywhere(const struct gw_client *client, const char *key, struct gw_place **out);
+/* The same in memory alone. GW_UNSUPPORTED names a part that leaves the array on disk. */
 gw_status gw_places_find(const struct gw_client *client, const char *key, struct gw_place **out);
 
 /* The array of a key, if all parts have it in one form; else NULL. */

@@ -142,7 +142,7 @@ struct gw_engine {
 	struct gw_link *lists_link;        /* mapped, with lists of other parts; or NULL */
 	struct gw_slab slab;               /* memory for replies */
 	struct gw_hop *spare_hop;          /* left by the last list of in-edges, for the next one; or NULL */
-	struct gw_vec buffers;             /* struct gw_buffer *: from gw_buffer_alloc, by address */
+	struct gw_vec buffers;             /* struct gw_buffer *: of client/rows/buffer.c, by address */
 	uint32_t buffer_count;
 	_Atomic(struct gw_job *) inbox; /* newest first */
 	_Atomic uint32_t cancels;       /* cancel requests that the engine has not yet handled */
@@ -157,17 +157,15 @@ struct gw_engine {
 	uint32_t jobs_open;
 	uint32_t jobs_bounded; /* jobs that count towards GW_JOBS_MAX */
 	uint64_t jobs_ended;
-	uint32_t runs_to_skip;                  /* how many runs need no poll if they end all jobs at once */
-	_Atomic uint32_t owner;                 /* 1: a thread runs the engine */
-	atomic_bool watches;                    /* the engine polls while it is idle: see WATCH_NS */
-	bool watches_noted;                     /* the engine's thread has seen `watches` */
-	_Atomic uint32_t wakeups;               /* futex of the engine's thread: see engine.c */
-	atomic_bool sleeps;                     /* the thread sleeps, or is about to check `wakeups` and then sleep */
-	_Atomic uint64_t copied_bytes;          /* of rows, from memory that this process can address */
-	_Atomic uint64_t near_rows, near_bytes; /* of these, rows that another part owns, from replicas */
-	_Atomic uint64_t ahead_bytes; /* of rows that loaders copied from their windows instead of fetching them */
-	_Atomic uint64_t kept_bytes;  /* the same, of rows that they keep for an epoch */
-	_Atomic uint64_t held_hops;   /* that drew from lists of other parts: client/batch/local_lists.h */
+	uint32_t runs_to_skip;         /* how many runs need no poll if they end all jobs at once */
+	_Atomic uint32_t owner;        /* 1: a thread runs the engine */
+	atomic_bool watches;           /* the engine polls while it is idle: see WATCH_NS */
+	bool watches_noted;            /* the engine's thread has seen `watches` */
+	_Atomic uint32_t wakeups;      /* futex of the engine's thread: see engine.c */
+	atomic_bool sleeps;            /* the thread sleeps, or is about to check `wakeups` and then sleep */
+	_Atomic uint64_t copied_bytes; /* of rows, from memory that this process can address */
+	_Atomic uint64_t ahead_bytes;  /* of rows that loaders copied from their windows instead of fetching them */
+	_Atomic uint64_t kept_bytes;   /* the same, of rows that they keep for an epoch */
 	_Atomic uint32_t open_links;
 	struct gw_job *connecting; /* lets the links connect: see gw_engine_for_call */
 	bool has_thread;
@@ -224,7 +222,7 @@ struct gw_client {
 	/* Unused batches, by engine. */
 	pthread_mutex_t batches_lock;
 	struct gw_batch **unused; /* [engine_count + 1] */
-	/* Buffers of gw_buffer_alloc. */
+	/* Buffers of gw_buffer_alloc and gw_buffer_lend. */
 	struct gw_client_buffer *buffers;
 	void *_Atomic spare_calls[2]; /* kept by gather_call.c; [1]: of the short calls' engine */
 	/* Mutable tensors. */

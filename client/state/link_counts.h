@@ -13,6 +13,8 @@ struct gw_link_counts {
 		_Atomic uint64_t reads, read_bytes, requests, sent_bytes, received_bytes, errors;
 	} by_scheme[GW_SCHEMES];
 	struct gw_latency_counts waits[GW_SCHEMES];
+	/* Without a request, from the server's mapped memory: rows of other parts, and hops over their lists. */
+	_Atomic uint64_t near_rows, near_bytes, held_hops;
 };
 
 static inline void gw_link_count(_Atomic uint64_t *counter, uint64_t n)

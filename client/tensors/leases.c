@@ -1,8 +1,9 @@
 /* Leases of a job's tensors: a thread renews them at each server, as often as the servers request in their replies.
  *
  * The thread starts when the client opens. If no other client can belong to the job, it starts with the first tensor.
- * The thread also reports how many rows of each tensor the client has read without a request, which servers cannot see.
- * It reports them a last time when the client closes.
+ * The thread also reports what servers cannot see: how many rows of each tensor the client has read without a request,
+ * and what it took from a server's replicas and lists of other parts. It reports this a last time when the client
+ * closes.
  *
  * All calls use the first engine, which is connected to all servers from the start. If a call fails, the next call
  * repeats its report; servers tolerate several missing renewals. If a reply is lost, the reads of its report are
@@ -21,6 +22,7 @@
 #include "core/system/clock.h"
 #include "core/system/thread.h"
 #include "protocol/ops.h"
+#include "protocol/saved_call.h"
 #include "protocol/tensor_call.h"
 
 #define READS_MS 60000u               /* longest time between reports of reads */
@@ -33,7 +35,9 @@ struct lease_call {
 	struct gw_vec reply;
 	bool begun;
 	struct gw_tensor_read reads[GW_TENSOR_READS_MAX];
-	uint32_t read_count; /* also 0 for a call that reports no reads */
+	uint32_t read_count;             /* also 0 for a call that reports no reads */
+	struct gw_saved saved, reported; /* by this call; before */
+	bool no_saved;                   /* the server does not know the report */
 };
 
 struct gw_tensor_leases {
@@ -88,7 +92,24 @@ static uint64_t lease_period_ns(const struct gw_tensor_leases *leases)
 	return (leases->has_lease ? FIRST_MS : READS_MS) * GW_NS_PER_MS;
 }
 
-/* Begins a call to a server: a renewal, or a report of the rows read there if any were read. */
+/* What a server's memory has saved this client, and is not reported. */
+static struct gw_saved saved_since(const struct gw_client *client, const struct lease_call *call, uint32_t part)
+{
+	const size_t server = (size_t)(client->parts[part] - client->servers);
+	struct gw_saved saved = {0};
+	for (uint32_t e = 0; e <= client->engine_count; e++) {
+		const struct gw_link_counts *counts = &client->engines[e].links[server].counts;
+		saved.rows += atomic_load_explicit(&counts->near_rows, memory_order_relaxed);
+		saved.bytes += atomic_load_explicit(&counts->near_bytes, memory_order_relaxed);
+		saved.hops += atomic_load_explicit(&counts->held_hops, memory_order_relaxed);
+	}
+	saved.rows -= call->reported.rows;
+	saved.bytes -= call->reported.bytes;
+	saved.hops -= call->reported.hops;
+	return saved;
+}
+
+/* Begins a call to a server: a renewal, or a report if there is anything to report. */
 static void lease_call_begin(struct gw_tensor_leases *leases, uint32_t part, uint16_t op)
 {
 	struct gw_client *client = leases->client;
@@ -100,6 +121,11 @@ static void lease_call_begin(struct gw_tensor_leases *leases, uint32_t part, uin
 		call->read_count = gw_tensor_handles_collect_reads(client, part, call->reads, GW_TENSOR_READS_MAX);
 		request = call->reads;
 		bytes = call->read_count * (uint32_t)sizeof(call->reads[0]);
+	}
+	if (op == GW_OP_SAVED) {
+		call->saved = saved_since(client, call, part);
+		request = &call->saved;
+		bytes = !call->no_saved && (call->saved.rows || call->saved.hops) ? sizeof(call->saved) : 0;
 	}
 	call->begun = bytes > 0;
 	if (call->begun)
@@ -130,9 +156,15 @@ static bool lease_call_end(struct gw_tensor_leases *leases, uint32_t part, uint1
 	call->begun = false;
 	if (status == GW_OK && begun && op == GW_OP_TENSOR_LEASE)
 		lease_parse_reply(leases, call);
+	if (status == GW_OK && begun && op == GW_OP_SAVED) {
+		call->reported.rows += call->saved.rows;
+		call->reported.bytes += call->saved.bytes;
+		call->reported.hops += call->saved.hops;
+	}
 	if (status == GW_OK)
 		return true;
-	gw_log(GW_LOG_DEBUG, "part %u: could not renew the lease or report reads: %s", part, gw_last_error());
+	call->no_saved |= op == GW_OP_SAVED && status == GW_UNSUPPORTED; /* it is of an earlier version */
+	gw_log(GW_LOG_DEBUG, "part %u: could not renew the lease or report: %s", part, gw_last_error());
 	if (op == GW_OP_TENSOR_READS)
 		gw_tensor_handles_return_reads(leases->client, part, call->reads, call->read_count);
 	return false;
@@ -165,10 +197,11 @@ static bool leases_report(struct gw_tensor_leases *leases, uint16_t op, bool las
 	return succeeded && more;
 }
 
-/* Reports all remaining reads when the client closes. Regular reports are limited in size, since they must be short. */
+/* Reports all that remains when the client closes. Regular reports are limited in size, since they must be short. */
 static void leases_report_last(struct gw_tensor_leases *leases)
 {
 	uint64_t until = gw_later_ns(gw_now_ns(), LAST_NS);
+	leases_report(leases, GW_OP_SAVED, true, until);
 	while (leases_report(leases, GW_OP_TENSOR_READS, true, until) && gw_now_ns() < until)
 		;
 }
@@ -200,6 +233,8 @@ static void leases_report_all(struct gw_tensor_leases *leases, bool first)
 		leases_report(leases, GW_OP_TENSOR_LEASE, false, until);
 	if (!first)
 		leases_report(leases, GW_OP_TENSOR_READS, false, until);
+	if (!first)
+		leases_report(leases, GW_OP_SAVED, false, until);
 }
 
 static void *leases_run(void *argument)

@@ -24,6 +24,7 @@
 #include "core/memory/alloc.h"
 
 #define SLOTS_PER_BLOCK 64
+#define PAGE_BYTES      4096u
 #define LINE_BYTES      (GW_ERROR_TEXT_MAX + 256)
 #define CLEAR_LINE      "\r\033[K" /* overwrites a progress line on the terminal */
 
@@ -141,6 +142,14 @@ static bool has_changed(const struct filemap_slot *slot, struct stat *now)
 	       now->st_mtim.tv_nsec != then->st_mtim.tv_nsec;
 }
 
+void gw_filemap_drop(const void *begin, const void *end)
+{
+	uintptr_t from = (uintptr_t)begin / PAGE_BYTES * PAGE_BYTES;
+	uintptr_t to = ((uintptr_t)end + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	if (begin && begin != end)
+		madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
 gw_status gw_filemap_check(void)
 {
 	gw_status status = GW_OK;
@@ -158,6 +167,21 @@ gw_status gw_filemap_check(void)
 	}
 	pthread_mutex_unlock(&lock);
 	return status;
+}
+
+bool gw_filemap_has(const struct stat *file)
+{
+	bool found = false;
+	pthread_mutex_lock(&lock);
+	for (struct block *block = &first_block; block && !found; block = atomic_load(&block->next)) {
+		for (int i = 0; i < SLOTS_PER_BLOCK && !found; i++) {
+			const struct filemap_slot *slot = &block->slots[i];
+			found = atomic_load(&slot->from) && slot->info.st_dev == file->st_dev &&
+				slot->info.st_ino == file->st_ino;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
 }
 
 /* ---- the guard ---- */

@@ -78,6 +78,19 @@ static const char *owned_path(const struct gw_owned *owned, size_t number)
 	return (const char *)owned->text.data + ((const size_t *)owned->starts.data)[number];
 }
 
+const char *gw_owned_first(const struct gw_owned *owned, const char *folder,
+			   bool (*test)(const struct stat *file, const void *context), const void *context)
+{
+	char path[PATH_MAX];
+	struct stat file;
+	for (size_t i = 0; i < owned->count; i++) {
+		const int bytes = snprintf(path, sizeof(path), "%s/%s", folder, owned_path(owned, i));
+		if (bytes > 0 && (size_t)bytes < sizeof(path) && stat(path, &file) == 0 && test(&file, context))
+			return owned_path(owned, i);
+	}
+	return NULL;
+}
+
 static int owned_compare(const void *a, const void *b, void *text)
 {
 	return strcmp((const char *)text + *(const size_t *)a, (const char *)text + *(const size_t *)b);

@@ -5,7 +5,8 @@
  * ascend; the index of original ids is in order (id_index_check.c); fences and indexes of times hold their keys
  * (times.c)
  *
- * Offsets are checked first, because all later checks walk the lists that they define. Chunks are checked in parallel.
+ * Offsets are checked first, because all later checks walk the lists that they define. Arrays that the part leaves on
+ * disk are not checked: readers check what they use of them. Chunks are checked in parallel.
  * The error is the first fault of the lowest chunk that has one.
  */
 #include <inttypes.h>
@@ -316,7 +317,9 @@ static gw_status check_etype(struct part_check *check, unsigned threads)
 	check->ids = edge_array(check, "indices");
 	set_sort_keys(check, type);
 	gw_status status = check_offsets(check, threads);
-	return status == GW_OK ? gw_parallel_for(threads, check->lists->rows, GRAIN / 16, lists_body, check) : status;
+	if (status != GW_OK || check->lists->on_disk)
+		return status;
+	return gw_parallel_for(threads, check->lists->rows, GRAIN / 16, lists_body, check);
 }
 
 static gw_status part_check_transpose(struct part_check *check, unsigned threads)
@@ -330,7 +333,7 @@ static gw_status part_check_transpose(struct part_check *check, unsigned threads
 	check->array = edge_array(check, "out/eid");
 	set_sort_keys(check, type);
 	gw_status status = check_offsets(check, threads);
-	if (status != GW_OK)
+	if (status != GW_OK || check->lists->on_disk)
 		return status;
 	return gw_parallel_for(threads, check->lists->rows, GRAIN / 16, out_lists_body, check);
 }

@@ -21,6 +21,15 @@ bool gw_array_is_of_lists(const struct gw_graph_meta *meta, const struct gw_arra
 	return key.out || strcmp(key.name, "indices") == 0 || is_list_column(key.name, array);
 }
 
+bool gw_array_is_of_edges(const struct gw_graph_meta *meta, const struct gw_array_meta *array)
+{
+	struct gw_array_key key;
+	if (gw_array_key_parse(meta, array->key, &key) != GW_OK || !key.edge || gw_name_ends_in(key.name, ".offsets") ||
+	    gw_name_ends_in(key.name, ".bytes") || gw_name_ends_in(key.name, GW_TIME_FENCE_TAIL))
+		return false;
+	return array->ndim == 1 || gw_name_ends_in(key.name, ".alias");
+}
+
 uint64_t gw_part_lists_bytes(const struct gw_graph_meta *meta, uint32_t part,
 			     enum gw_array_apart (*leave_out)(const void *context, const char *key),
 			     const void *context)

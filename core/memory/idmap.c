@@ -16,15 +16,15 @@
 gw_status gw_dense_map_create(uint64_t ids, struct gw_dense_map *out)
 {
 	*out = (struct gw_dense_map){0};
-	if (ids > SLOTS_MAX)
+	if (ids > GW_DENSE_IDS_MAX)
 		return gw_fail(GW_LIMIT, "a dense map of %llu ids: use a hash map", (unsigned long long)ids);
 	const struct gw_arena_options options = {.name = "id map", .huge = GW_HUGE_TRY, .numa = GW_NUMA_LOCAL};
 	gw_status status = gw_arena_create(ids * sizeof(*out->entries), &options, &out->arena);
 	if (status != GW_OK)
 		return gw_context(status, "id map of %llu ids", (unsigned long long)ids);
-	out->entries = (uint64_t *)(void *)gw_arena_base(out->arena);
+	out->entries = (uint32_t *)(void *)gw_arena_base(out->arena);
 	out->ids = ids;
-	out->tag = 1; /* the arena is zeroed, so tag 0 marks entries that were never put */
+	out->base = 1; /* the arena is zeroed, so 0 marks entries that were never put */
 	return GW_OK;
 }
 
@@ -34,12 +34,14 @@ void gw_dense_map_destroy(struct gw_dense_map *map)
 	*map = (struct gw_dense_map){0};
 }
 
-void gw_dense_map_clear(struct gw_dense_map *map)
+void gw_dense_map_clear(struct gw_dense_map *map, uint64_t numbers)
 {
-	if (++map->tag == 0) {
+	uint64_t base = map->base + numbers;
+	if (base + map->ids > UINT32_MAX) {
 		memset(map->entries, 0, map->ids * sizeof(*map->entries));
-		map->tag = 1;
+		base = 1;
 	}
+	map->base = (uint32_t)base;
 }
 
 static uint64_t make_key(void)

@@ -1,6 +1,6 @@
 /* Two maps from ids to small numbers, both cheap to empty, for relabelling and for removing duplicates.
  *
- * gw_dense_map: 8 bytes per possible id, {tag, number}; a new tag empties it. For id spaces that fit in memory.
+ * gw_dense_map: 4 bytes per possible id; a higher base empties it. For id spaces that fit in memory.
  * gw_hash_map: open addressing, sized to the batch, doubles when full. For all other id spaces.
  * Lookups are inline and can be prefetched, because a sampler spends most of its time on random access to these maps.
  */
@@ -12,18 +12,32 @@
 #include "core/memory/arena.h"
 #include "core/memory/vec.h"
 
-/* An entry is valid if its tag is the map's tag; otherwise the id is new (sampler/blocks/relabel.c puts ids). */
+/* The entry of an id is base + its number. If an entry is below the base, the id is new. */
 struct gw_dense_map {
-	uint64_t *entries; /* tag in the upper half, number in the lower */
-	uint64_t ids;      /* ids run from 0 to ids - 1 */
-	uint32_t tag;
+	uint32_t *entries;
+	uint64_t ids;  /* ids run from 0 to ids - 1, and so do numbers */
+	uint32_t base; /* at most 2^32 - ids */
 	struct gw_arena *arena;
 };
 
-/* Memory: 8 bytes * ids, on huge pages where possible. */
+#define GW_DENSE_IDS_MAX (1ull << 31)
+
+/* Memory: 4 bytes * ids, on huge pages where possible. GW_LIMIT: more than GW_DENSE_IDS_MAX ids. */
 gw_status gw_dense_map_create(uint64_t ids, struct gw_dense_map *out);
 void gw_dense_map_destroy(struct gw_dense_map *map);
-void gw_dense_map_clear(struct gw_dense_map *map); /* O(1), but O(ids) once every 2^32 calls */
+/* Empties a map whose numbers are below `numbers`. O(1), but O(ids) once in at least 2^31 numbers. */
+void gw_dense_map_clear(struct gw_dense_map *map, uint64_t numbers);
+
+/* Returns the number of an id; that of a new id is `number`. Always writes the entry, and has no branch, because no
+ * predictor learns whether an id is new. */
+static inline uint32_t gw_dense_map_put(const struct gw_dense_map *map, uint64_t id, uint32_t number, bool *is_new)
+{
+	uint32_t found;
+	*is_new = __builtin_sub_overflow(map->entries[id], map->base, &found);
+	found ^= (found ^ number) & -(uint32_t)*is_new;
+	map->entries[id] = map->base + found;
+	return found;
+}
 
 /* Key and number are in one cache line, so that one prefetch brings both. */
 struct gw_hash_slot {

@@ -109,6 +109,8 @@ class LaunchOptions:
     metrics: tuple[str, int] | None = None
     mutable: list[str] = dataclasses.field(default_factory=list)
     lists: str = "own"
+    on_disk: list[str] = dataclasses.field(default_factory=list)
+    disk_cache: str | None = None
     key_file: str | None = None
     scheduler: str = "ssh"
     dry_run: bool = False
@@ -240,6 +242,19 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         "sample without other hosts; copy_files.py --lists copies them; for servers that this launch starts (own)",
     )
     group.add_argument(
+        "--on_disk",
+        action="append",
+        default=[],
+        metavar="NAME[,NAME...]",
+        help="the features NAME, or TYPE/NAME, whose rows stay in the files (`graphwire serve --on-disk`); "
+        "for servers that this launch starts",
+    )
+    group.add_argument(
+        "--disk_cache",
+        metavar="BYTES",
+        help="a server's memory for blocks of the files of --on_disk, at least 1Mi (256Mi)",
+    )
+    group.add_argument(
         "--spin",
         type=microseconds,
         default=0,
@@ -299,6 +314,8 @@ def parse_launch(words: Sequence[str], program: str = LAUNCH) -> LaunchOptions:
         raise UsageError("the trainers' command is empty")
     if options.server_name is not None and not is_service(options.server_name):
         raise UsageError(f'--server_name: "{visible(options.server_name)}": a name has {SERVICE}')
+    if options.disk_cache is not None and not options.on_disk:
+        raise UsageError("--disk_cache without --on_disk: name the features that stay on disk")
     for text in options.extra_envs:
         name, equals, _ = text.partition("=")
         if not equals or not is_variable(name):

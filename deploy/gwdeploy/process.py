@@ -87,6 +87,10 @@ def server_words(options: LaunchOptions, host: Host, part_config: str, key_file:
         words += ["--metrics", metrics]
     if options.lists != "own":
         words += ["--lists", options.lists]
+    if options.on_disk:
+        words += ["--on-disk", ",".join(options.on_disk)]
+    if options.disk_cache is not None:
+        words += ["--disk-cache", options.disk_cache]
     for name in options.mutable:
         words += ["--mutable", name]
     return words

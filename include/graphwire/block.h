@@ -13,7 +13,7 @@ struct gw_block_edges {
 	uint64_t edge_count;
 	const int64_t *indptr;   /* [dst_count + 1] */
 	const void *indices;     /* [edge_count], int32 or int64: positions in the source type's node list */
-	const int64_t *edge_ids; /* [edge_count], global */
+	const int64_t *edge_ids; /* [edge_count], global; NULL: gw_sample_spec.no_edge_ids */
 	uint64_t dst_first;      /* 0, unless the spec expands every node once (gw_sample_spec.frontier) */
 };
 
@@ -22,7 +22,7 @@ struct gw_block_edges {
 struct gw_sampled_edges {
 	uint64_t count;
 	const int64_t *src, *dst; /* [count]: rows; dst == src + count */
-	const int64_t *ids;       /* [count], global */
+	const int64_t *ids;       /* [count], global; NULL: gw_sample_spec.no_edge_ids */
 };
 
 /* One hop. */

@@ -42,6 +42,7 @@
 #include <graphwire/digests.h>
 #include <graphwire/edges.h>
 #include <graphwire/log.h>
+#include <graphwire/lookahead.h>
 #include <graphwire/split.h>
 #include <graphwire/stats.h>
 #include <graphwire/tensors.h>
@@ -76,7 +77,8 @@ struct gw_ticket; /* an operation in progress */
  * waits while acquire runs. A child process calls neither for an inherited client.
  *
  * Over RDMA a read registers memory that it does not know, for one fetch: about as long as a copy takes. Pieces of a
- * buffer of gw_buffer_alloc are registered already. */
+ * buffer of gw_buffer_alloc or gw_buffer_lend are registered once: lend a block before its first use, outside of
+ * acquire, if it stays mapped. */
 struct gw_landing_memory {
 	/* Returns at least this many bytes (more than 0), aligned as malloc aligns them, whose contents do not matter;
 	 * or NULL: these rows land in the client's own memory, as without this function. */
@@ -120,7 +122,8 @@ struct gw_client_options {
 	 * uses this transport for all servers, or opening fails. */
 	const char *transport;
 	uint32_t queue_pairs;     /* RDMA: queue pairs of each thread with each server, at most 8; 0: 2 */
-	uint64_t dense_bytes_max; /* memory for one dense id map; each batch in flight has one map; 0: 256 MiB */
+	uint64_t dense_bytes_max; /* memory for one dense id map, 4 bytes for each node; each batch in flight has one
+				     map; 0: 256 MiB */
 	bool no_verify;           /* standalone: do not compare digests while loading */
 	/* Without key_file: accept servers on loopback that prove no key ("serve --insecure"), although any user of
 	 * this host may listen at such an address. Without this option the client refuses them. With or without it, the
@@ -133,8 +136,9 @@ struct gw_client_options {
 	struct gw_landing_memory
 		memory; /* without functions, rows land in the client's own memory; GW_INVALID: one function */
 	/* Standalone: features ("feat" of any type, "paper/feat", or the array's key) whose rows stay in their files,
-	 * and are read when they are fetched, through a cache of blocks. Everything else is loaded. NULL: nothing
-	 * stays. */
+	 * and are read when they are fetched, through a cache of blocks. "lists": the neighbours, the ids and the
+	 * columns of one number of all edges, which are read when they are drawn from. Everything else is loaded. NULL:
+	 * nothing stays. */
 	const char *const *on_disk;
 	uint32_t on_disk_count;
 	uint64_t disk_cache; /* memory for blocks of these files, at least 1 MiB; 0: 256 MiB */
@@ -333,6 +337,17 @@ GW_API void gw_cancel(struct gw_ticket *ticket);
 /* Allocates zeroed memory on huge pages, into which every transport writes rows without a copy. Returns NULL if memory
  * runs out. gw_client_close frees buffers that remain. */
 GW_API void *gw_buffer_alloc(struct gw_client *client, uint64_t bytes);
+
+/* The same for memory of the caller, which stays mapped at its address until gw_buffer_free or gw_client_close has
+ * returned: for the blocks of a pool that gw_client_options.memory takes from, for example. The memory stays the
+ * caller's. Over RDMA the first read into it registers it, once. Errors:
+ *
+ *   GW_INVALID    no memory, no bytes, or memory that overlaps another buffer of this client
+ *   GW_NO_MEMORY  memory runs out */
+GW_API gw_status gw_buffer_lend(struct gw_client *client, void *memory, uint64_t bytes);
+
+/* Frees a buffer of gw_buffer_alloc; forgets memory of gw_buffer_lend. No operation may use it. Anything else, NULL
+ * included, is ignored. */
 GW_API void gw_buffer_free(struct gw_client *client, void *buffer);
 
 /* --- Mini-batches. --- */
@@ -387,6 +402,10 @@ struct gw_sample_spec {
 	bool disjoint;
 	bool real_times;   /* gw_seeds.times are double; else int64_t */
 	bool strict_times; /* a seed sees the edges before its time; else those at its time too */
+	/* The batch has no ids of edges: gw_block_edges.edge_ids and gw_sampled_edges.ids are NULL. Sampling is faster,
+	 * and servers send half the bytes for each edge. All else has the same bytes. Not with fetches at GW_AT_EDGES.
+	 * Edges that are excluded or held out are dropped all the same. */
+	bool no_edge_ids;
 };
 
 /* A mini-batch. The library owns its memory, and reuses it after gw_minibatch_release; rows may be in memory of
@@ -450,8 +469,9 @@ GW_API gw_status gw_sample_lists_start(struct gw_client *client, const struct gw
 				       uint64_t stream, const struct gw_seeds *lists, uint32_t list_count,
 				       struct gw_minibatch **out, struct gw_ticket **ticket);
 
-/* Returns the XXH3-64 over all contents of a mini-batch: seeds, nodes, blocks, rows. Equal mini-batches have equal
- * digests, so 8 bytes a batch suffice to compare two runs, transports or machines. */
+/* Returns the XXH3-64 over all contents of a mini-batch: seeds, nodes, blocks (with ids of edges, if it has them),
+ * rows. Equal mini-batches have equal digests, so 8 bytes a batch suffice to compare two runs, transports or machines.
+ */
 GW_API uint64_t gw_minibatch_digest(const struct gw_minibatch *minibatch);
 
 /* Returns a mini-batch to the library, from any thread. The library keeps its memory for the next mini-batch, and frees

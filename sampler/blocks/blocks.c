@@ -53,6 +53,7 @@ void gw_blocks_destroy(struct gw_blocks *blocks)
 	gw_pick_scratch_free(&blocks->scratch);
 	gw_vec_free(&blocks->fanouts);
 	gw_vec_free(&blocks->seed_rows);
+	gw_vec_free(&blocks->picks);
 	gw_vec_free(&blocks->kept_counts);
 	gw_vec_free(&blocks->kept_edges);
 	gw_vec_free(&blocks->kept_neighbours);
@@ -197,6 +198,7 @@ struct gw_draw gw_blocks_draw(const struct gw_blocks *blocks, uint32_t etype)
 	};
 	if (spec->sampling && spec->sampling[etype].kind)
 		gw_draw_set(&draw, &spec->sampling[etype]);
+	draw.no_edge_ids = spec->no_edge_ids && !gw_blocks_may_drop(blocks, etype);
 	if (draw.kind->valued)
 		draw.groups = spec->groups[gw_time_is_real(draw.forms[GW_COLUMN_TIME].dtype)];
 	return draw;
@@ -256,8 +258,9 @@ gw_status gw_blocks_edges_begin(struct gw_blocks *blocks, uint32_t etype)
 gw_status gw_blocks_edges_room(struct gw_blocks *blocks, uint64_t more)
 {
 	struct gw_block_arrays *arrays = &blocks->arrays[blocks->edges_done];
-	uint64_t edges = gw_blocks_edges_now(blocks)->edge_count + more + GW_SLACK;
-	gw_status status = gw_vec_reserve(&arrays->edge_ids, edges * sizeof(int64_t));
+	uint64_t edges = gw_blocks_edges_now(blocks)->edge_count + more + 1;
+	gw_status status =
+		blocks->spec.no_edge_ids ? GW_OK : gw_vec_reserve(&arrays->edge_ids, edges * sizeof(int64_t));
 	if (status != GW_OK)
 		return status;
 	return gw_vec_reserve(&arrays->indices,
@@ -327,9 +330,8 @@ static gw_status add_kept(struct gw_blocks *blocks, uint64_t n, const uint32_t *
 		blocks->rows_done += n;
 		return status;
 	}
-	int64_t *edge_ids = (int64_t *)arrays->edge_ids.data + edges->edge_count;
-	for (uint64_t i = 0; i < total; i++)
-		edge_ids[i] = (int64_t)(positions[i] + edge_start);
+	for (uint64_t i = 0; !blocks->spec.no_edge_ids && i < total; i++)
+		((int64_t *)arrays->edge_ids.data)[edges->edge_count + i] = (int64_t)(positions[i] + edge_start);
 	size_t width = blocks->spec.wide_indices ? sizeof(int64_t) : sizeof(int32_t);
 	struct gw_node_list *nodes = &blocks->nodes[blocks->meta->etypes[edges->etype].src];
 	struct gw_relabel_source source = {.ids = neighbours};
@@ -369,7 +371,7 @@ gw_status gw_blocks_edges_end(struct gw_blocks *blocks)
 	if (status != GW_OK)
 		return status;
 	edges->indices = blocks->arrays[blocks->edges_done].indices.data;
-	edges->edge_ids = blocks->arrays[blocks->edges_done].edge_ids.data;
+	edges->edge_ids = blocks->spec.no_edge_ids ? NULL : blocks->arrays[blocks->edges_done].edge_ids.data;
 	blocks->edge_count += edges->edge_count;
 	blocks->edges_done++;
 	blocks->state = GW_BLOCKS_IN_HOP;

@@ -23,6 +23,7 @@ struct gw_blocks_spec {
 	const int32_t *fanouts; /* [hops][num_etypes]: GW_FANOUT_ALL, 0 (skip) or a count; hop 0 starts at the seeds */
 	bool replace;
 	bool wide_indices; /* block indices as int64 instead of int32 */
+	bool no_edge_ids;  /* gw_block_edges.edge_ids is NULL */
 	/* Each hop draws for the nodes that the hop before has added, so that every node is expanded once. False: for
 	 * all nodes so far. */
 	bool new_only;
@@ -66,7 +67,8 @@ struct gw_frontier gw_blocks_frontier(const struct gw_blocks *blocks, uint32_t e
 gw_status gw_blocks_hop_begin(struct gw_blocks *blocks);
 gw_status gw_blocks_edges_begin(struct gw_blocks *blocks, uint32_t etype);
 /* Adds the next run of destinations: counts [n]; positions and neighbours [sum of the counts]. position + edge_start is
- * the edge id. The neighbours may come from a peer: GW_RANGE if one is no node. */
+ * the edge id; positions may be NULL if gw_blocks_draw().no_edge_ids is set. The neighbours may come from a peer:
+ * GW_RANGE if one is no node. */
 gw_status gw_blocks_add(struct gw_blocks *blocks, uint64_t n, const uint32_t *counts, const uint64_t *positions,
 			const uint64_t *neighbours, uint64_t edge_start);
 gw_status gw_blocks_edges_end(struct gw_blocks *blocks);

@@ -1,10 +1,10 @@
 /* Samples all hops of a batch from lists in memory: the fast path.
  *
- *   frontier -> runs of destinations -> offsets -> picks, written to the place of the edge ids
- *            -> neighbours prefetched -> neighbours read, map entries prefetched -> numbers
+ *   frontier -> runs of destinations -> offsets -> picks, neighbours prefetched [-> edge ids]
+ *            -> neighbours read, map entries prefetched -> numbers
  *
  * With one part, a pick is a CSC position. With several parts a run mixes owners. A pick is then an element number of
- * memory, counted from address 0, and each list's edge ids are corrected afterwards. Fails for a damaged list, a
+ * memory, counted from address 0. Fails for a damaged list, a
  * neighbour that is no node, a part that is not in memory, and if memory runs out.
  */
 #include <assert.h>
@@ -92,11 +92,19 @@ static gw_status read_mixed(struct blocks_walk *walk, const uint64_t *vertices, 
 	return gw_lists_count(lists, &walk->draw.rule, ends, UINT64_MAX);
 }
 
-static void finish_mixed(const struct blocks_walk *walk, int64_t *edge_ids)
+/* The run's edge ids, from its picks. */
+static void write_picked_ids(const struct blocks_walk *walk, const uint64_t *restrict picks, int64_t *restrict edge_ids)
 {
-	for (uint32_t i = 0; i < walk->run.lists.n; i++) {
-		for (uint64_t e = walk->run.lists.starts[i]; e < walk->run.lists.starts[i + 1]; e++)
-			edge_ids[e] = (int64_t)((uint64_t)edge_ids[e] + walk->edge_deltas[i]);
+	const struct gw_lists *lists = &walk->run.lists;
+	if (walk->num_parts == 1) {
+		const uint64_t edge_start = walk->parts[0][walk->etype].edge_start, total = lists->starts[lists->n];
+		for (uint64_t e = 0; e < total; e++)
+			edge_ids[e] = (int64_t)(picks[e] + edge_start);
+		return;
+	}
+	for (uint32_t i = 0; i < lists->n; i++) {
+		for (uint64_t e = lists->starts[i]; e < lists->starts[i + 1]; e++)
+			edge_ids[e] = (int64_t)(picks[e] + walk->edge_deltas[i]);
 	}
 }
 
@@ -117,16 +125,18 @@ static void drop_excluded_picks(struct blocks_walk *walk, uint64_t *picks, uintp
 	}
 }
 
-/* Draws the run without the excluded edges, to the place of its edge ids. */
+/* Draws the run without the excluded edges, to blocks->picks. */
 static gw_status pick_run(struct blocks_walk *walk, uintptr_t memory)
 {
 	struct gw_blocks *blocks = walk->blocks;
 	struct gw_draw_run *run = &walk->run;
-	gw_status status = gw_blocks_edges_room(blocks, run->lists.starts[run->lists.n]);
+	const uint64_t bound = run->lists.starts[run->lists.n];
+	gw_status status = gw_vec_reserve(&blocks->picks, (bound + GW_SLACK) * sizeof(uint64_t));
+	if (status == GW_OK)
+		status = gw_blocks_edges_room(blocks, bound);
 	if (status != GW_OK)
 		return status;
-	uint64_t *picks =
-		(uint64_t *)blocks->arrays[blocks->edges_done].edge_ids.data + gw_blocks_edges_now(blocks)->edge_count;
+	uint64_t *picks = blocks->picks.data;
 	struct gw_draw_columns columns = {.all = walk->columns};
 	if (walk->num_parts > 1)
 		columns = (struct gw_draw_columns){.each = walk->owner_columns, .firsts = walk->firsts};
@@ -155,8 +165,7 @@ static gw_status add_run(struct blocks_walk *walk)
 	struct gw_block_edges *edges = gw_blocks_edges_now(blocks);
 	struct gw_block_arrays *arrays = &blocks->arrays[blocks->edges_done];
 	const struct gw_lists *lists = &walk->run.lists;
-	bool mixed = walk->num_parts > 1;
-	uintptr_t memory = mixed ? 0 : (uintptr_t)walk->parts[0][walk->etype].indices;
+	uintptr_t memory = walk->num_parts > 1 ? 0 : (uintptr_t)walk->parts[0][walk->etype].indices;
 	gw_draw_run_begin(&walk->draw, &walk->run);
 	gw_status status = lists->starts[lists->n] ? pick_run(walk, memory) : GW_OK;
 	if (status != GW_OK)
@@ -169,13 +178,10 @@ static gw_status add_run(struct blocks_walk *walk)
 		blocks->rows_done += lists->n;
 		return GW_OK;
 	}
-	uint64_t *picks = (uint64_t *)arrays->edge_ids.data + edges->edge_count;
+	if (!blocks->spec.no_edge_ids)
+		write_picked_ids(walk, blocks->picks.data, (int64_t *)arrays->edge_ids.data + edges->edge_count);
 	struct gw_relabel_source source = {
-		.elements = picks,
-		.memory = memory,
-		.element_bytes = walk->index_bytes,
-		.edge_delta = mixed ? 0 : walk->parts[0][walk->etype].edge_start,
-	};
+		.elements = blocks->picks.data, .memory = memory, .element_bytes = walk->index_bytes};
 	size_t width = blocks->spec.wide_indices ? sizeof(int64_t) : sizeof(int32_t);
 	void *numbers = (char *)arrays->indices.data + edges->edge_count * width;
 	if (blocks->grouped)
@@ -184,8 +190,6 @@ static gw_status add_run(struct blocks_walk *walk)
 		status = gw_relabel_run(blocks->relabel, &blocks->nodes[blocks->meta->etypes[walk->etype].src], source,
 					total, numbers, blocks->spec.wide_indices);
 	blocks->rows_done += lists->n;
-	if (mixed)
-		finish_mixed(walk, (int64_t *)picks);
 	edges->edge_count += total;
 	return status;
 }

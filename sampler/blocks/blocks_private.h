@@ -22,6 +22,7 @@ struct gw_blocks {
 	struct gw_node_list *nodes; /* [num_ntypes] */
 	struct gw_pick_scratch scratch;
 	struct gw_vec seed_rows;                                /* uint32_t [seed_count] */
+	struct gw_vec picks;                                    /* uint64_t: of a run in memory */
 	struct gw_vec kept_counts, kept_edges, kept_neighbours; /* a run without its excluded edges */
 	struct gw_vec end_groups;                               /* of a run in groups */
 	bool grouped;

@@ -3,8 +3,7 @@
  *   ids (given, or read at the picked positions), their map entries prefetched -> checked and put, AHEAD later
  *
  * The loop alternates fill and put, id by id, so that the processor can put while it waits for room for the next
- * prefetch. A put into the dense map has no branch, because no predictor learns whether an id is new. It always writes
- * the entry, and always stores the id after the list's end; the list grows by one or by nothing. In a batch in groups
+ * prefetch. It always stores the id after the list's end; the list grows by one or by nothing. In a batch in groups
  * the key is the pair (group, id). Pairs are far more than nodes, so their map is always a hash map. Fails for an id
  * that is no node, for numbers beyond the width of the result, and if memory runs out.
  */
@@ -14,7 +13,7 @@
 #include "sampler/lists.h"
 
 #define AHEAD       64   /* measured: 16 is 6 % slower, 128 as fast */
-#define PIECE       4096 /* nodes for which room is allocated at once */
+#define PIECE       1024 /* nodes that are numbered at once; room for them is allocated before */
 #define FIRST_NODES 4096 /* initial room of a hash map */
 #define INLINE      static inline __attribute__((always_inline))
 
@@ -29,7 +28,7 @@ gw_status gw_relabel_create(const struct gw_graph_meta *meta, uint64_t dense_byt
 		ids += meta->ntypes[t].count;
 	relabel->meta = meta;
 	relabel->id_count = ids;
-	relabel->dense = ids <= dense_bytes_max / sizeof(uint64_t);
+	relabel->dense = ids <= dense_bytes_max / sizeof(uint32_t) && ids <= GW_DENSE_IDS_MAX;
 	*out = relabel;
 	return GW_OK;
 }
@@ -47,7 +46,8 @@ static gw_status begin_dense(struct gw_relabel *relabel)
 {
 	if (!relabel->dense_map.arena)
 		return gw_dense_map_create(relabel->id_count, &relabel->dense_map);
-	gw_dense_map_clear(&relabel->dense_map);
+	gw_dense_map_clear(&relabel->dense_map, relabel->numbers_max);
+	relabel->numbers_max = 0;
 	return GW_OK;
 }
 
@@ -83,53 +83,44 @@ static gw_status no_node(const struct gw_node_list *nodes, uint64_t id)
 
 enum map_kind { BY_HASH, DENSE, PAIRS };
 
-/* An id whose place in the map is on its way to the cache. */
-struct ahead {
-	uint64_t id, key;
+/* Nodes that are numbered at once, and the maps. In local variables: through pointers, the compiler would load all of
+ * it again after every store. */
+struct piece {
+	struct gw_relabel_source source;
+	struct gw_dense_map dense;
+	struct gw_hash_map *by_hash;
+	uint64_t pair_step; /* from a key to that of the same node in the next group */
+	uint64_t key;       /* of the type's id 0 */
+	uint64_t ids[PIECE];
 };
 
-/* Reads an id, replaces its position by an edge id, and prefetches the map's entry. Does not check the id's range
- * yet. */
-INLINE struct ahead fill(const struct gw_relabel *relabel, const struct gw_node_list *nodes,
-			 const struct gw_relabel_source *source, uint64_t at, enum map_kind map, uint32_t element_bytes)
+INLINE uint64_t map_key(const struct piece *piece, uint64_t at, enum map_kind map)
 {
-	uint64_t id;
-	if (element_bytes) {
-		uint64_t element = source->elements[at];
-		const void *address = (const void *)(source->memory + element * element_bytes);
-		id = element_bytes == 4 ? *(const uint32_t *)address : *(const uint64_t *)address;
-		source->elements[at] = element + source->edge_delta;
-	} else {
-		id = source->ids[at];
-	}
-	uint64_t key = nodes->key + id;
-	if (map == PAIRS)
-		key += source->groups[at] * relabel->id_count;
-	if (map == DENSE)
-		__builtin_prefetch((const void *)((uintptr_t)relabel->dense_map.entries + key * sizeof(uint64_t)), 1);
-	else
-		gw_hash_map_prefetch(&relabel->hash_map, key);
-	return (struct ahead){id, key};
+	return piece->key + piece->ids[at] + (map == PAIRS ? piece->source.groups[at] * piece->pair_step : 0);
 }
 
-/* Returns the number of an id, and updates the count of nodes. */
-INLINE uint32_t put(struct gw_relabel *relabel, struct ahead ahead, uint64_t *ids, uint64_t *count, enum map_kind map)
+/* Reads an id, and prefetches the map's entry. Does not check the id's range yet. */
+INLINE void fill(struct piece *piece, uint64_t at, enum map_kind map, uint32_t element_bytes)
 {
-	bool is_new;
-	uint32_t number;
-	if (map == DENSE) {
-		uint64_t fresh = (uint64_t)relabel->dense_map.tag << 32 | *count;
-		uint64_t *place = relabel->dense_map.entries + ahead.key, entry = *place;
-		is_new = (entry ^ fresh) >> 32 != 0;
-		entry ^= (entry ^ fresh) & -(uint64_t)is_new;
-		*place = entry;
-		number = (uint32_t)entry;
+	const struct gw_relabel_source *source = &piece->source;
+	if (element_bytes) {
+		const void *address = (const void *)(source->memory + source->elements[at] * element_bytes);
+		piece->ids[at] = element_bytes == 4 ? *(const uint32_t *)address : *(const uint64_t *)address;
 	} else {
-		number = gw_hash_map_put(&relabel->hash_map, ahead.key, (uint32_t)*count, &is_new);
+		piece->ids[at] = source->ids[at];
 	}
-	ids[*count] = ahead.id;
-	*count += is_new;
-	return number;
+	uint64_t key = map_key(piece, at, map);
+	if (map == DENSE)
+		__builtin_prefetch((const void *)((uintptr_t)piece->dense.entries + key * sizeof(uint32_t)), 1);
+	else
+		gw_hash_map_prefetch(piece->by_hash, key);
+}
+
+INLINE uint32_t put(const struct piece *piece, uint64_t at, uint32_t number, bool *is_new, enum map_kind map)
+{
+	uint64_t key = map_key(piece, at, map);
+	return map == DENSE ? gw_dense_map_put(&piece->dense, key, number, is_new)
+			    : gw_hash_map_put(piece->by_hash, key, number, is_new);
 }
 
 static gw_status make_room(struct gw_relabel *relabel, struct gw_node_list *nodes, uint64_t n, bool wide, bool pairs)
@@ -139,6 +130,8 @@ static gw_status make_room(struct gw_relabel *relabel, struct gw_node_list *node
 	if (nodes->count + more > count_max)
 		return gw_fail(GW_LIMIT, "a batch of more than %llu nodes: take fewer seeds%s",
 			       (unsigned long long)count_max, wide ? "" : " or wide indices");
+	if (nodes->count + more > relabel->numbers_max)
+		relabel->numbers_max = nodes->count + more;
 	gw_status status = gw_vec_reserve(&nodes->ids, (nodes->count + more + 1) * sizeof(uint64_t));
 	if (status == GW_OK && pairs)
 		status = gw_vec_reserve(&nodes->groups, (nodes->count + more + 1) * sizeof(uint32_t));
@@ -147,46 +140,75 @@ static gw_status make_room(struct gw_relabel *relabel, struct gw_node_list *node
 	return status;
 }
 
-/* Handles ids [at, end); room for all of them exists. */
+/* Where the numbers of a piece go. */
+struct numbered {
+	uint64_t *ids, count; /* the nodes so far */
+	uint32_t *groups;
+	void *numbers;
+};
+
+INLINE void number_one(const struct piece *piece, uint64_t at, struct numbered *to, bool wide, enum map_kind map)
+{
+	bool is_new;
+	uint32_t number = put(piece, at, (uint32_t)to->count, &is_new, map);
+	to->ids[to->count] = piece->ids[at];
+	if (map == PAIRS)
+		to->groups[to->count] = piece->source.groups[at];
+	to->count += is_new;
+	if (wide)
+		((int64_t *)to->numbers)[at] = number;
+	else
+		((uint32_t *)to->numbers)[at] = number;
+}
+
+/* Numbers n ids, for which room exists. */
 INLINE gw_status run_piece(struct gw_relabel *relabel, struct gw_node_list *nodes,
-			   const struct gw_relabel_source *source, uint64_t at, uint64_t end, void *numbers, bool wide,
+			   const struct gw_relabel_source *source, uint64_t n, void *numbers, bool wide,
 			   enum map_kind map, uint32_t element_bytes)
 {
-	struct ahead ring[AHEAD];
-	uint64_t *ids = nodes->ids.data, count = nodes->count;
-	uint32_t *groups = nodes->groups.data;
+	struct piece piece;
+	piece.source = *source;
+	piece.dense = relabel->dense_map;
+	piece.by_hash = &relabel->hash_map;
+	piece.pair_step = relabel->id_count;
+	piece.key = map == DENSE ? 0 : nodes->key;
+	piece.dense.entries += map == DENSE ? nodes->key : 0;
+	struct numbered to = {nodes->ids.data, nodes->count, nodes->groups.data, numbers};
 	const uint64_t id_count = nodes->id_count;
-	for (uint64_t i = at; i < end && i < at + AHEAD; i++)
-		ring[i % AHEAD] = fill(relabel, nodes, source, i, map, element_bytes);
-	for (uint64_t i = at; i < end; i++) {
-		struct ahead ahead = ring[i % AHEAD];
-		if (i + AHEAD < end)
-			ring[i % AHEAD] = fill(relabel, nodes, source, i + AHEAD, map, element_bytes);
-		if (ahead.id >= id_count)
-			return no_node(nodes, ahead.id);
-		if (map == PAIRS)
-			groups[count] = source->groups[i];
-		uint32_t number = put(relabel, ahead, ids, &count, map);
-		if (wide)
-			((int64_t *)numbers)[i] = number;
-		else
-			((uint32_t *)numbers)[i] = number;
+	uint64_t ahead = n < AHEAD ? n : AHEAD, i = 0;
+	for (; i < ahead; i++)
+		fill(&piece, i, map, element_bytes);
+	for (i = 0; i + ahead < n; i++) {
+		fill(&piece, i + ahead, map, element_bytes);
+		if (piece.ids[i] >= id_count)
+			return no_node(nodes, piece.ids[i]);
+		number_one(&piece, i, &to, wide, map);
 	}
-	nodes->count = count;
+	for (; i < n; i++) {
+		if (piece.ids[i] >= id_count)
+			return no_node(nodes, piece.ids[i]);
+		number_one(&piece, i, &to, wide, map);
+	}
+	nodes->count = to.count;
 	return GW_OK;
 }
 
 INLINE gw_status run(struct gw_relabel *relabel, struct gw_node_list *nodes, const struct gw_relabel_source *source,
 		     uint64_t n, void *numbers, bool wide, enum map_kind map, uint32_t element_bytes)
 {
-	const struct gw_relabel_source copy = *source;
+	const size_t width = wide ? sizeof(int64_t) : sizeof(uint32_t);
+	struct gw_relabel_source left = *source;
 	for (uint64_t at = 0; at < n; at += PIECE) {
-		uint64_t end = n - at < PIECE ? n : at + PIECE;
-		gw_status status = make_room(relabel, nodes, end - at, wide, map == PAIRS);
+		uint64_t some = n - at < PIECE ? n - at : PIECE;
+		gw_status status = make_room(relabel, nodes, some, wide, map == PAIRS);
 		if (status == GW_OK)
-			status = run_piece(relabel, nodes, &copy, at, end, numbers, wide, map, element_bytes);
+			status = run_piece(relabel, nodes, &left, some, (char *)numbers + at * width, wide, map,
+					   element_bytes);
 		if (status != GW_OK)
 			return status;
+		left.ids += left.ids ? some : 0;
+		left.elements += left.elements ? some : 0;
+		left.groups += left.groups ? some : 0;
 	}
 	return GW_OK;
 }

@@ -26,10 +26,11 @@ struct gw_relabel {
 	uint64_t id_count; /* over all node types */
 	/* each is made for the first batch that needs it */
 	struct gw_dense_map dense_map;
+	uint64_t numbers_max;        /* the batch's numbers in the dense map are below it */
 	struct gw_hash_map hash_map; /* if not dense, and for batches in groups */
 };
 
-/* The maps belong to one thread. They serve one gw_blocks at a time, from begin to end. They are dense (8 bytes for
+/* The maps belong to one thread. They serve one gw_blocks at a time, from begin to end. They are dense (4 bytes for
  * each node of the graph) if that takes at most dense_bytes_max; else they are hash maps sized to the batch. */
 gw_status gw_relabel_create(const struct gw_graph_meta *meta, uint64_t dense_bytes_max, struct gw_relabel **out);
 void gw_relabel_destroy(struct gw_relabel *relabel);
@@ -43,11 +44,10 @@ gw_status gw_relabel_begin_groups(struct gw_relabel *relabel, uint32_t last);
 
 /* The source of the nodes to number. */
 struct gw_relabel_source {
-	const uint64_t *ids; /* the ids themselves; or NULL: `elements` has element numbers of `memory` */
-	uint64_t *elements;  /* the call reads each element's id, and then adds edge_delta to the element */
+	const uint64_t *ids;      /* the ids themselves; or NULL: they are elements of `memory` */
+	const uint64_t *elements; /* numbers of these elements */
 	uintptr_t memory;
 	uint32_t element_bytes; /* 4 or 8 */
-	uint64_t edge_delta;
 	/* In a batch in groups: of each id. A node in two groups has two numbers. NULL: no groups. */
 	const uint32_t *groups;
 };

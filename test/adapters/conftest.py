@@ -24,6 +24,7 @@ from shared import given  # noqa: E402
 PROGRAM, Servers, run = graphs.PROGRAM, graphs.Servers, graphs.run
 pytest_runtest_logreport = graphs.pytest_runtest_logreport
 runtime_folder, hetero, hetero2 = graphs.runtime_folder, graphs.hetero, graphs.hetero2
+whole, parts, servers = graphs.whole, graphs.parts, graphs.servers
 
 
 def pytest_configure(config):

@@ -102,6 +102,9 @@ def pyg_kinds(data, typed, graph):
         "HeteroData": lambda more: NeighborLoader(typed, [3, 2], ("a", ids), **of, **more),
         "graph": lambda more: NeighborLoader(graph, [3, 2], ids, **of, **more),
         "stores": lambda more: NeighborLoader(pair, [3, 2], ids, **of, **more),
+        "graph, ahead": lambda more: NeighborLoader(graph, [3, 2], ids, lookahead=3, cache_bytes="1k", **of, **more),
+        "links, ahead": lambda more: LinkNeighborLoader(graph, [3, 2], links, neg_sampling="binary", lookahead=4,
+                                                        cache_bytes="2k", cache_batches=4, **of, **more),
         "links": lambda more: LinkNeighborLoader(graph, [3, 2], links, neg_sampling="binary", **of, **more),
         "triplets": lambda more: LinkNeighborLoader(data, [2], links, neg_sampling=("triplet", 2), **of, **more),
         "NodeLoader": lambda more: NodeLoader(pair, sampler, ids, **of, **more),
@@ -112,7 +115,8 @@ def pyg_kinds(data, typed, graph):
         "LinkLoader": lambda more: LinkLoader(pair, sampler, (None, links), neg_sampling="binary", **of, **more)}
 
 
-OVER_GRAPHS = ["graph", "stores", "links", "NodeLoader", "NodeLoader, filtered there", "LinkLoader"]
+OVER_GRAPHS = ["graph", "graph, ahead", "stores", "links", "links, ahead", "NodeLoader",
+               "NodeLoader, filtered there", "LinkLoader"]
 WITH_WORKERS = ["NodeLoader, two workers", "NodeLoader, workers that stay"]
 NAMES = ["Data", "HeteroData", "triplets", *OVER_GRAPHS, *WITH_WORKERS]
 

@@ -58,11 +58,12 @@ def parameters(of):
 
 @pytest.mark.parametrize("ours", LOADERS)
 def test_signatures(ours):
-    """PyG's parameters, in its order, with its defaults; and `ids` and `dtype`."""
+    """PyG's parameters, in its order, with its defaults; and our own."""
+    own = ["ids", "dtype", "depth", "lookahead", "cache_bytes", "cache_batches"]
     theirs = parameters(LOADERS[ours].__init__)
     mine = parameters(ours.__init__)
-    assert list(mine) == [*theirs, "ids", "dtype"]
-    assert all(mine[name].kind is inspect.Parameter.KEYWORD_ONLY for name in ("ids", "dtype"))
+    assert list(mine) == [*theirs, *own]
+    assert all(mine[name].kind is inspect.Parameter.KEYWORD_ONLY for name in own)
     for name, one in theirs.items():
         assert (mine[name].default, mine[name].kind) == (one.default, one.kind), name
     assert inspect.signature(ours.__init__).parameters["kwargs"].kind is inspect.Parameter.VAR_KEYWORD

@@ -41,10 +41,13 @@ in_order() { awk '/^ops\// { print; next } { rest = rest $0 "\n" } END { printf 
 # Adds each case of the folder dgl once more, over the subset.
 twice() { awk '{ print } /^dgl\// { print $0, "subset" }'; }
 
+# Processes of Python cases are forked from one for each dgl, which has imported what most of them import. Scripts start
+# Python themselves, in namespaces and control groups of their own.
 one() { # one CASE [subset]
-	local said path=$PYTHONPATH
+	local said path=$PYTHONPATH python=$warm/${2:-dgl}/python
 	[ -z "${2:-}" ] || path=$beside/extras:$beside/tables
-	said=$(PYTHONPATH=$path "$cases/run" "$1")
+	[[ $1 = *.py ]] || python=$PY
+	said=$(PYTHONPATH=$path PY=$python "$cases/run" "$1")
 	case $said in
 	*" 1 skipped"*) note "skipped${2:+ over the subset of dgl}: ${said%%$'\n'*}" ;;
 	"0 of 1 cases go wrong"*) ok "case $1${2:+ over the subset of dgl}" ;;
@@ -52,13 +55,33 @@ one() { # one CASE [subset]
 	esac
 }
 export -f one ok not_ok note
-export cases beside
+export cases beside warm
 
 # Runs the cases on its input, N at a time.
 run() { # run N
 	# shellcheck disable=SC2016 # bash -c expands it
 	xargs -r -P "$1" -L 1 bash -c 'one "$@"' one
 }
+
+warm=$(mktemp -d)
+servers=()
+trap 'kill "${servers[@]}"; wait "${servers[@]}" 2>/dev/null; rm -rf "$warm"' EXIT
+for one in dgl subset; do
+	mkdir "$warm/$one"
+	printf '#!/bin/sh\nexec python3 -I -S "%s" "%s" "%s" "$@"\n' "$PWD/test/support/warm_python.py" "$warm/$one/socket" "$PY" >"$warm/$one/python"
+	chmod +x "$warm/$one/python"
+	path=$PYTHONPATH
+	[ $one = dgl ] || path=$beside/extras:$beside/tables
+	PYTHONPATH=$path OMP_NUM_THREADS=1 "$PY" -W ignore test/support/warm_python.py serve "$warm/$one/socket" \
+		torch torch._dynamo pandas scipy.sparse torch_geometric.data >"$warm/$one/log" 2>&1 &
+	servers+=($!)
+done
+for one in dgl subset; do
+	until grep -q '^ready' "$warm/$one/log"; do
+		kill -0 "${servers[@]}" || { not_ok "a server of Python processes ended: $(tail -n 1 "$warm/$one/log")"; exit 1; }
+		sleep 0.1
+	done
+done
 
 # The scripts of dgl serve the same graph, which a host does once at a time.
 status=0

@@ -207,9 +207,12 @@ for suite in "${suites[@]}"; do
 	holds "the .deb is removed" inside full dpkg -r graphwire
 	holds "and leaves nothing" sh -c "! find '$run/full/usr' -name '*graphwire*' | grep ."
 	unpack build build-full && checkout build
+	# Without optimization, the commands take a third of the time; the step build compiles with it.
+	printf '#!/bin/sh\nexec /usr/bin/cc "$@" -O0\n' >"$run/build/usr/local/bin/cc" && chmod +x "$run/build/usr/local/bin/cc"
 	holds "INSTALL.md's commands, with the packages that it names" inside build bash /opt/graphwire/test/install/typed.sh \
 		'From source' 'A Debian package' 'A bundle'
 	holds "a build without the optional packages names them" inside build bash /opt/graphwire/test/install/optional.sh
+	rm "$run/build/usr/local/bin/cc"
 	cp -a "$run/build/usr/local/." "$run/full/usr/local/"
 	holds "what they installed in /usr/local" inside full ldconfig
 	tour full "cmake --install in $suite" graphwire /opt/tour/minibatch

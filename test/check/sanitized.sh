@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.." && . test/check/lib.sh
 # Eight frames of an allocation show where it is. To record the default of thirty takes more processor time.
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:malloc_context_size=8 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
 
-left='_real$|^test_client_kinds$|^test_(checkpoint|client_ed|client_link_l|client_node|client_texts|mutable|tensor_writes|tensors_[fls]).*_fabric$'
+left='_real$|^test_client_kinds$|^test_(checkpoint|client_ed|client_li|client_node|client_rep|client_texts|mutable|tensor_writes|tensors_[fls]).*_fabric$'
 [ -n "${GRAPHWIRE_TEST_MANY:-}" ] && left='^$'
 
 all() { find test/{unit,conformance,fabric,client,oracle} -name 'test_*.c'; }

@@ -10,10 +10,10 @@
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 # Runs two programs at a time, the longest first, over RDMA only. soak adds test/slow/soak/guest_kinds.sh: programs whose
 # reads and calls are, for the transport, those of the programs here. The step client runs them over a made-up device.
-together='test_client test_tensor_writes test_client_memory test_client_bad_servers test_transport_dynamic
+together='test_client test_tensor_writes test_client_landing test_disk_rows test_client_bad_servers test_transport_dynamic
 	test_checkpoint test_tensors test_transport_reads test_mutable_features test_transport_several test_transport_versioned test_doctor_bad_servers test_transport_calls test_client_links
-	test_client_subgraph test_doctor_peer test_transport_life test_tensor_slices test_transport_verbs_trust test_transport_once test_client_small
-	test_transport_fork test_client_split test_transport_deferred test_request_cancel'
+	test_client_subgraph test_doctor_peer test_transport_life test_tensor_slices test_transport_verbs_trust test_transport_once test_transport_verbs_together test_client_small
+	test_transport_fork test_client_split test_transport_deferred test_request_cancel test_client_lists test_client_replicas'
 choosing='test_client_transports test_arena_numa' # may choose another transport
 alone='test_transport_verbs'                # runs alone, because it removes the device and adds it again
 # The programs of the doctor's test, which removes the device last, and of the faults between two hosts.

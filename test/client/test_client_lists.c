@@ -18,13 +18,11 @@
 #include "test/support/alloc_fault.h"
 #include "test/support/client_paths.h"
 #include "test/support/client_setup.h"
+#include "test/support/drawn.h"
 #include "test/support/mappings.h"
 #include "test/support/must.h"
 #include "test/support/part_files.h"
 #include "transport/service/service.h"
-
-#define SEEDS       40
-#define DIGESTS_MAX 64
 
 /* --- Servers: part `host` is on this host and holds all lists; the others offer nothing but TCP. --- */
 
@@ -81,128 +79,6 @@ static uint64_t others_asked(const struct setup *setup, uint32_t host)
 	return asked;
 }
 
-/* --- Draws. --- */
-
-struct drawn {
-	uint64_t digests[DIGESTS_MAX];
-	uint32_t count;
-};
-
-static void add_digest(struct drawn *drawn, uint64_t digest)
-{
-	assert_true(drawn->count < DIGESTS_MAX);
-	drawn->digests[drawn->count++] = digest;
-}
-
-static void add_list(struct drawn *drawn, struct gw_edge_list *list)
-{
-	uint64_t digest = gw_digest_add(0, list->offsets, (list->question_count + 1) * 8);
-	digest = gw_digest_add(digest, list->src, list->edge_count * 8);
-	digest = gw_digest_add(digest, list->dst, list->edge_count * 8);
-	digest = gw_digest_add(digest, list->edge_ids, list->edge_count * 8);
-	add_digest(drawn, digest);
-	gw_edge_list_free(list);
-}
-
-/* Nodes of all parts, and their times. */
-static int64_t seeds[SEEDS], until[SEEDS], since[SEEDS];
-
-static void make_seeds(void)
-{
-	for (uint32_t i = 0; i < SEEDS; i++) {
-		seeds[i] = (int64_t)((uint64_t)i * SETUP_SCALE / SEEDS);
-		until[i] = (int64_t)(gw_mix64(i) % 40);
-		since[i] = until[i] - (int64_t)(gw_mix64(i + 99) % 30);
-	}
-}
-
-static void add_batch(struct drawn *drawn, struct gw_client *client, const struct gw_sample_spec *spec, bool times)
-{
-	const struct gw_seeds list = {
-		.count = SEEDS, .ids = seeds, .times = times ? until : NULL, .times_from = times ? since : NULL};
-	struct gw_minibatch *batch;
-	struct gw_ticket *ticket;
-	for (uint64_t stream = 0; stream < 2; stream++) {
-		must(gw_sample_lists_start(client, spec, 5, stream, &list, 1, &batch, &ticket));
-		must(gw_wait(ticket, -1));
-		assert_true(batch->edge_count > 0);
-		add_digest(drawn, gw_minibatch_digest(batch));
-		gw_minibatch_release(batch);
-	}
-}
-
-/* Uniform and by weight, with replacement and without, all neighbours, disjoint; by time. */
-static void draw_batches(struct drawn *drawn, struct gw_client *client)
-{
-	static const struct gw_edge_rule by_weight[GW_FIXTURE_ETYPES] = {[FIXTURE_CITES] = {.weight = "weight"}};
-	static const struct gw_edge_rule by_time[GW_FIXTURE_ETYPES] = {[FIXTURE_CITES] = {.time = "year"}};
-	static const struct gw_edge_rule last[GW_FIXTURE_ETYPES] = {
-		[FIXTURE_CITES] = {.time = "year", .pick = GW_PICK_LAST}};
-	static const struct gw_edge_rule *const rules[] = {NULL, by_weight, by_time, last};
-	for (uint32_t r = 0; r < 4; r++) {
-		struct gw_sample_spec spec = {.hops = 2, .fanouts = all_fanouts, .rules = rules[r]};
-		add_batch(drawn, client, &spec, r >= 2);
-		spec.replace = true;
-		add_batch(drawn, client, &spec, r >= 2);
-		spec.replace = false;
-		spec.disjoint = true;
-		add_batch(drawn, client, &spec, r >= 2);
-	}
-	struct gw_edge_seeds edges = {.etype = FIXTURE_WRITES,
-				      .negatives = GW_NEGATIVES_DST,
-				      .negatives_each = 2,
-				      .no_true_edges = true,
-				      .exclude = GW_EXCLUDE_EDGES | GW_EXCLUDE_ENDS | GW_EXCLUDE_REVERSE};
-	struct gw_sample_spec of_edges = {.hops = 2, .fanouts = all_fanouts, .edges = &edges};
-	add_batch(drawn, client, &of_edges, false);
-}
-
-static void ask_about_edges(struct drawn *drawn, struct gw_client *client)
-{
-	struct gw_edge_list *list;
-	int64_t src[SEEDS], dst[SEEDS], degrees[SEEDS];
-	bool found[SEEDS];
-	for (int fanout = GW_ALL_NEIGHBOURS; fanout <= 3; fanout += 4) {
-		struct gw_neighbours_spec spec = {.etype = FIXTURE_CITES, .fanout = fanout};
-		must(gw_neighbours(client, &spec, 8, 1, seeds, SEEDS, &list));
-		add_list(drawn, list);
-		spec = (struct gw_neighbours_spec){.etype = FIXTURE_WRITES, .direction = GW_OUT, .fanout = fanout};
-		must(gw_neighbours(client, &spec, 8, 1, seeds, SEEDS / 2, &list));
-		add_list(drawn, list);
-	}
-	must(gw_degrees(client, FIXTURE_CITES, seeds, SEEDS, degrees));
-	add_digest(drawn, gw_digest_add(0, degrees, sizeof(degrees)));
-	must(gw_out_degrees(client, FIXTURE_WRITES, seeds, SEEDS / 2, degrees));
-	add_digest(drawn, gw_digest_add(0, degrees, sizeof(degrees) / 2));
-	must(gw_find_edges(client, FIXTURE_CITES, seeds, SEEDS, src, dst));
-	add_digest(drawn, gw_digest_add(gw_digest_add(0, src, sizeof(src)), dst, sizeof(dst)));
-	must(gw_edge_ids(client, FIXTURE_CITES, src, dst, SEEDS, &list));
-	add_list(drawn, list);
-	must(gw_has_edges(client, FIXTURE_CITES, dst, src, SEEDS, found));
-	add_digest(drawn, gw_digest_add(0, found, sizeof(found)));
-	const struct gw_subgraph_spec among = {
-		.etype = FIXTURE_CITES, .src = {.count = SEEDS, .ids = src}, .dst = {.count = SEEDS, .ids = dst}};
-	must(gw_subgraph(client, &among, &list));
-	assert_true(list->edge_count > 0);
-	add_list(drawn, list);
-}
-
-static void draw_all(struct drawn *drawn, struct gw_client *client)
-{
-	drawn->count = 0;
-	draw_batches(drawn, client);
-	ask_about_edges(drawn, client);
-}
-
-static void expect_same(const struct drawn *got, const struct drawn *expected)
-{
-	assert_int_equal(got->count, expected->count);
-	for (uint32_t i = 0; i < got->count; i++) {
-		if (got->digests[i] != expected->digests[i])
-			fail_msg("draw %u: other bytes", i);
-	}
-}
-
 static uint64_t held_hops(const struct gw_client *client)
 {
 	struct gw_client_stats stats;
@@ -219,14 +95,14 @@ static void draws_need_no_other_server(void **state)
 		struct drawn expected, got;
 		uint32_t parts = hosts[i][0], host = hosts[i][1];
 		lists_begin(&setup, 71 + i, parts, host);
-		make_seeds();
+		drawn_begin();
 		struct gw_client *alone = alone_client(&setup);
 		draw_all(&expected, alone);
 		gw_client_close(alone);
 		for (uint32_t threads = 1; threads <= 3; threads += 2) {
 			struct gw_client *client = lists_client(&setup, threads);
 			assert_string_equal(gw_part_transport(client, host), "shm");
-			assert_string_equal(gw_part_transport(client, host == 0), "tcp");
+			assert_string_equal(gw_part_transport(client, host == 0), cluster_far());
 			uint64_t before = others_asked(&setup, host);
 			draw_all(&got, client);
 			expect_same(&got, &expected);
@@ -237,7 +113,7 @@ static void draws_need_no_other_server(void **state)
 		/* Where the client is told to, or the transport does not map memory, it asks the owners. */
 		struct gw_client_options others[] = {
 			{.neighbours = "requests"}, {.neighbours = "reads"}, {.transport = "tcp"}};
-		for (size_t o = 0; o < 3; o++) {
+		for (size_t o = 0; o < (cluster_is_rdma() ? 2 : 3); o++) {
 			others[o].servers = setup.cluster.list;
 			others[o].server_count = parts;
 			others[o].threads = 1;
@@ -271,7 +147,7 @@ static void loaders_fetch_rows_from_the_owners(void **state)
 	gw_service_totals(setup.cluster.servers[1]->service, &totals);
 	for (uint32_t s = 0; s < GW_SERVICE_SCHEMES; s++)
 		assert_int_equal(totals.calls[GW_OP_SAMPLE][s].requests, 0);
-	assert_true(others_asked(&setup, 0) > 0);
+	assert_true(cluster_is_rdma() || others_asked(&setup, 0) > 0); /* of rows: over RDMA, they are read */
 	gw_client_close(client);
 	gw_client_close(alone);
 	setup_end(&setup);
@@ -305,7 +181,7 @@ static void the_server_of_the_lists_comes_and_goes(void **state)
 	struct setup setup;
 	struct drawn expected;
 	lists_begin(&setup, 77, 2, 1);
-	make_seeds();
+	drawn_begin();
 	struct gw_client *alone = alone_client(&setup), *client = lists_client(&setup, 1);
 	draw_all(&expected, alone);
 	gw_client_close(alone);
@@ -358,7 +234,7 @@ static void a_successor_holds_them_too(void **state)
 	struct setup setup;
 	struct drawn expected;
 	lists_begin(&setup, 79, 2, 1);
-	make_seeds();
+	drawn_begin();
 	struct gw_client *alone = alone_client(&setup), *client = lists_client(&setup, 1);
 	draw_all(&expected, alone);
 	gw_client_close(alone);
@@ -476,7 +352,7 @@ static void false_answers_are_not_believed(void **state)
 	/* The thread sanitizer sees the order of calls of sockets; it does not see that of io_uring. */
 	setup.cluster.driver = "epoll";
 	restart(&setup, 1, "shm", GW_SERVER_LISTS_ALL);
-	make_seeds();
+	drawn_begin();
 	struct gw_client *alone = alone_client(&setup);
 	draw_all(&expected, alone);
 	gw_client_close(alone);
@@ -524,7 +400,7 @@ static void memory_of_a_client_is_short(void **state)
 	struct setup setup;
 	struct drawn expected, got;
 	lists_begin(&setup, 83, 2, 1);
-	make_seeds();
+	drawn_begin();
 	struct gw_client *alone = alone_client(&setup), *client;
 	draw_all(&expected, alone);
 	gw_client_close(alone);

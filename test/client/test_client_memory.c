@@ -1,5 +1,5 @@
-/* The memory of a client. Memory of gw_buffer_alloc is registered once, a caller's own memory for each call. Sampling
- * keeps few registrations. The memory of a very large gather is freed. */
+/* The memory of a client. Memory of gw_buffer_alloc and gw_buffer_lend is registered once, a caller's own memory for
+ * each call. Sampling keeps few registrations. The memory of a very large gather is freed. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,6 +86,52 @@ static void buffers_are_registered_once(void **state)
 	gw_client_close(client); /* also frees the remaining buffers */
 }
 
+/* Memory of the caller stays the caller's: it is readable, and may be lent again, after it was forgotten. */
+static void lent_memory_is_registered_once(void **state)
+{
+	(void)state;
+	struct gw_client *client = open_to_servers();
+	const uint64_t bytes = 2 * ROWS * node_tensor(client, "paper", "feat")->row_bytes;
+	uint8_t *own = malloc(bytes);
+	assert_non_null(own);
+	for (uint32_t turn = 0; turn < 2; turn++) {
+		uint64_t before = client_registrations(client);
+		assert_int_equal(gw_buffer_lend(client, own, bytes), GW_OK);
+		assert_int_equal(client_registrations(client), before + ENGINES);
+		gather_to(client, own + bytes / 3);
+		gw_buffer_free(client, own + 1); /* not a buffer */
+		assert_int_equal(client_buffers(client), ENGINES);
+		gw_buffer_free(client, own);
+		assert_int_equal(client_buffers(client), 0);
+	}
+	assert_int_equal(gw_buffer_lend(client, own, bytes), GW_OK);
+	gw_client_close(client);
+	own[0] = own[bytes - 1] = 1; /* still the caller's */
+	free(own);
+}
+
+static void buffers_do_not_overlap(void **state)
+{
+	(void)state;
+	struct gw_client *client = open_to_servers();
+	uint8_t *own = malloc(4096);
+	assert_non_null(own);
+	assert_int_equal(gw_buffer_lend(client, own + 1000, 1000), GW_OK);
+	for (uint32_t first = 0; first < 2500; first += 250)
+		for (uint32_t end = first + 250; end <= 2500; end += 250)
+			if (first < 2000 && end > 1000)
+				expect(gw_buffer_lend(client, own + first, end - first), GW_INVALID,
+				       "overlaps a buffer");
+	assert_int_equal(client_buffers(client), ENGINES);
+	assert_int_equal(gw_buffer_lend(client, own, 1000), GW_OK);
+	assert_int_equal(gw_buffer_lend(client, own + 2000, 96), GW_OK);
+	expect(gw_buffer_lend(client, NULL, 100), GW_INVALID, "no address");
+	expect(gw_buffer_lend(client, own + 3000, 0), GW_INVALID, "no bytes");
+	expect(gw_buffer_lend(client, own + 3000, UINT64_MAX), GW_INVALID, "too many");
+	gw_client_close(client);
+	free(own);
+}
+
 /* A destination that is only partly in a buffer counts as the caller's own memory. */
 static void other_memory_is_registered_for_the_call(void **state)
 {
@@ -153,11 +199,14 @@ static gw_status use_buffers(void *context)
 	if (status != GW_OK)
 		return status;
 	void *first = gw_buffer_alloc(client, 4096), *second = gw_buffer_alloc(client, 4096);
-	assert_int_equal(client_buffers(client), ((first != NULL) + (second != NULL)) * ENGINES);
+	static uint8_t own[4096];
+	status = gw_buffer_lend(client, own, sizeof(own));
+	assert_int_equal(client_buffers(client), ((first != NULL) + (second != NULL) + (status == GW_OK)) * ENGINES);
 	gw_buffer_free(client, first);
+	gw_buffer_free(client, own);
 	assert_int_equal(client_buffers(client), (second != NULL) * ENGINES);
 	gw_client_close(client);
-	return first && second ? GW_OK : GW_NO_MEMORY;
+	return first && second ? status : GW_NO_MEMORY;
 }
 
 static void shortage_leaves_no_engine_with_a_buffer(void **state)
@@ -221,6 +270,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(buffers_are_registered_once),
+		cmocka_unit_test(lent_memory_is_registered_once),
+		cmocka_unit_test(buffers_do_not_overlap),
 		cmocka_unit_test(other_memory_is_registered_for_the_call),
 		cmocka_unit_test(buffers_come_and_go),
 		cmocka_unit_test(mini_batches_are_registered_seldom),

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "core/memory/alloc.h"
+#include "protocol/saved_call.h"
 #include "test/support/client_setup.h"
 #include "test/support/many.h"
 #include "tools/replicate/replicate.h"
@@ -58,7 +59,7 @@ static uint64_t read_bytes(const struct gw_client *client)
 	uint64_t bytes = 0;
 	uint32_t count = gw_client_get_stats(client, &stats, links, 64);
 	for (uint32_t i = 0; i < count; i++)
-		bytes += strcmp(links[i].transport, "tcp") == 0 ? links[i].read_bytes : 0;
+		bytes += strcmp(links[i].transport, cluster_far()) == 0 ? links[i].read_bytes : 0;
 	return bytes;
 }
 
@@ -91,6 +92,79 @@ static void epochs_have_the_same_bytes(void **state)
 			gw_client_close(client);
 			setup_end(&setup);
 		}
+	}
+}
+
+/* The near server learns what its replicas and lists have saved when a client closes: all of it, unless the report
+ * takes longer than a closing client waits. */
+static void the_server_learns_what_it_saved(void **state)
+{
+	(void)state;
+	struct setup setup;
+	begin_near(&setup, 77, 3, 2, "20%");
+	cluster_kill(&setup.cluster, 2);
+	setup.cluster.lists = GW_SERVER_LISTS_ALL;
+	cluster_revive(&setup.cluster, 2);
+	bool all = false;
+	for (uint32_t tries = 0; tries < 100 && !all; tries++) {
+		const struct gw_server *near = setup.cluster.servers[2];
+		const uint64_t rows = atomic_load(&near->saved.rows), bytes = atomic_load(&near->saved.bytes),
+			       hops = atomic_load(&near->saved.hops);
+		const struct gw_client_options options = {
+			.servers = setup.cluster.list, .server_count = 3, .threads = 2};
+		struct gw_client *client = open_client(&options);
+		struct plan plan;
+		uint64_t digests[EPOCH_MAX];
+		make_plan(client, &plan, false, false);
+		run_epoch(client, &plan, 1, digests);
+		const struct gw_client_stats last = stats_of(client);
+		gw_client_close(client);
+		all = atomic_load(&near->saved.rows) - rows >= last.replica_rows && last.replica_rows > 0;
+		assert_true(!all || (atomic_load(&near->saved.bytes) - bytes >= last.replica_bytes &&
+				     atomic_load(&near->saved.hops) - hops >= last.held_hops && last.held_hops > 0));
+		for (uint32_t p = 0; p < 2; p++)
+			assert_int_equal(atomic_load(&setup.cluster.servers[p]->saved.rows), 0);
+	}
+	assert_true(all);
+	setup_end(&setup);
+}
+
+static void false_reports_are_refused(void **state)
+{
+	(void)state;
+	struct gw_saved saved[2] = {{GW_SAVED_MAX, 2, 3}}, got;
+	for (size_t bytes = 0; bytes <= sizeof(saved); bytes++)
+		assert_int_equal(gw_saved_parse(saved, bytes, &got), bytes == sizeof(got) ? GW_OK : GW_PROTOCOL);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct gw_saved large = {.rows = i == 0 ? GW_SAVED_MAX + 1 : 1,
+					 .bytes = i == 1 ? UINT64_MAX : 1,
+					 .hops = i == 2 ? GW_SAVED_MAX + 1 : 1};
+		expect(gw_saved_parse(&large, sizeof(large), &got), GW_PROTOCOL, "2^50");
+	}
+}
+
+/* Only one server was started again after the parts got replicas, or lost them. */
+static void servers_of_two_versions_are_refused(void **state)
+{
+	(void)state;
+	for (uint32_t gets = 0; gets < 2; gets++) {
+		struct setup setup;
+		gw_fixture_begin(&setup.fixture, 83 + gets, SETUP_SCALE, 2);
+		gw_fixture_write(&setup.fixture);
+		if (!gets)
+			replicate(setup.fixture.folder, "20%", "degree");
+		cluster_begin(&setup.cluster, setup.fixture.folder, 2, NULL);
+		replicate(setup.fixture.folder, gets ? "20%" : "0", "degree");
+		for (uint32_t part = 0; part < 2; part++) {
+			cluster_kill(&setup.cluster, part);
+			cluster_revive(&setup.cluster, part);
+			const struct gw_client_options options = {.servers = setup.cluster.list, .server_count = 2};
+			if (part == 0)
+				expect_no_client(options, GW_PROTOCOL, "; start all servers again");
+			else
+				gw_client_close(open_client(&options));
+		}
+		setup_end(&setup);
 	}
 }
 
@@ -317,9 +391,15 @@ static void mutable_rows_have_no_replicas(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(epochs_have_the_same_bytes),  cmocka_unit_test(all_rows_are_near),
-		cmocka_unit_test(the_near_part_is_lost),       cmocka_unit_test(the_near_part_is_lost_between_slices),
-		cmocka_unit_test(the_near_part_is_taken_over), cmocka_unit_test(mutable_rows_have_no_replicas),
+		cmocka_unit_test(servers_of_two_versions_are_refused),
+		cmocka_unit_test(the_server_learns_what_it_saved),
+		cmocka_unit_test(false_reports_are_refused),
+		cmocka_unit_test(epochs_have_the_same_bytes),
+		cmocka_unit_test(all_rows_are_near),
+		cmocka_unit_test(the_near_part_is_lost),
+		cmocka_unit_test(the_near_part_is_lost_between_slices),
+		cmocka_unit_test(the_near_part_is_taken_over),
+		cmocka_unit_test(mutable_rows_have_no_replicas),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -188,9 +188,11 @@ static void bad_options(void **state)
 		const char *name;
 		gw_status status;
 		const char *text;
-	} bad[] = {{"nix", GW_NOT_FOUND, "on_disk nix"},       {"lists", GW_UNSUPPORTED, "neighbours in memory"},
-		   {"paper/indptr", GW_INVALID, "no feature"}, {"weight.alias", GW_INVALID, "no feature"},
-		   {"", GW_NOT_FOUND, "no such feature"},      {NULL, GW_INVALID, "is NULL"}};
+	} bad[] = {{"nix", GW_NOT_FOUND, "on_disk nix"},
+		   {"paper/indptr", GW_INVALID, "no feature"},
+		   {"weight.alias", GW_INVALID, "no feature"},
+		   {"", GW_NOT_FOUND, "no such feature"},
+		   {NULL, GW_INVALID, "is NULL"}};
 	const struct gw_client_options alone = {.part_config = setup.fixture.folder, .threads = 1};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct gw_client_options options = alone;
@@ -221,43 +223,16 @@ static void bad_options(void **state)
 	assert_int_equal(gw_address_parse("127.0.0.1:0", &serve.listen), GW_OK);
 	expect(gw_server_start(&serve, &server), GW_INVALID, "exclude each other");
 	serve.mutable_count = 0;
+	serve.on_disk_features[0] = "lists";
+	serve.lists = GW_SERVER_LISTS_ALL;
+	expect(gw_server_start(&serve, &server), GW_INVALID, "--lists all and --on-disk lists");
+	serve.lists = GW_SERVER_LISTS_OWN;
 	serve.on_disk_features[0] = "nix";
 	expect(gw_server_start(&serve, &server), GW_NOT_FOUND, "--on-disk nix");
 	serve.on_disk_count = 0;
 	serve.disk_cache = 1 << 20;
 	expect(gw_server_start(&serve, &server), GW_INVALID, "without --on-disk");
 	setup_end(&setup);
-}
-
-/* Drawing by a column that stays on disk: refused by name, where the client draws and where the server does. */
-static void draws_by_columns_on_disk(void **state)
-{
-	(void)state;
-	struct setup setup;
-	static const char *const columns[] = {"year", "weight"};
-	cluster_leave_on_disk("year");
-	cluster_leave_on_disk("weight");
-	setup_begin(&setup, 640, 1, NULL);
-	const char *const folder = setup.fixture.folder;
-	const struct gw_client_options options[] = {
-		{.part_config = folder, .threads = 1, .on_disk = columns, .on_disk_count = 2},
-		{.servers = setup.cluster.list, .server_count = 1, .threads = 1, .neighbours = "reads"},
-		{.servers = setup.cluster.list, .server_count = 1, .threads = 1, .neighbours = "requests"}};
-	const int64_t ids[] = {1, 2, 3, 4}, times[] = {5, 5, 5, 5};
-	const struct gw_neighbours_spec timed = {
-		.etype = FIXTURE_CITES, .fanout = 2, .rule = {.time = "year"}, .times = times};
-	const struct gw_neighbours_spec weighted = {.etype = FIXTURE_CITES, .fanout = 2, .rule = {.weight = "weight"}};
-	struct gw_edge_list *list;
-	for (int i = 0; i < 3; i++) {
-		struct gw_client *client = open_client(&options[i]);
-		expect(gw_neighbours(client, &timed, 1, 1, ids, 4, &list), GW_UNSUPPORTED, "year");
-		assert_non_null(strstr(gw_last_error(), "on disk"));
-		expect(gw_neighbours(client, &weighted, 1, 1, ids, 4, &list), GW_UNSUPPORTED, "weight");
-		assert_non_null(strstr(gw_last_error(), "on disk"));
-		gw_client_close(client);
-	}
-	setup_end(&setup);
-	cluster_leave_on_disk(NULL);
 }
 
 /* --- requests of other clients --- */
@@ -516,7 +491,6 @@ int main(void)
 		cmocka_unit_test(standalone_clients_give_the_bytes),
 		cmocka_unit_test(parts_differ),
 		cmocka_unit_test(bad_options),
-		cmocka_unit_test(draws_by_columns_on_disk),
 		cmocka_unit_test(older_clients_are_refused),
 		cmocka_unit_test(bad_requests_are_refused),
 		cmocka_unit_test(cut_files),

@@ -58,7 +58,9 @@ static struct reply expected(const struct server_bed *bed, const uint8_t *call)
 	const struct gw_adjacency *adjacency = gw_part_adjacency(bed->server->part, head.etype);
 	const struct gw_pick_rule rule = {
 		.key = head.key, .fanout = head.fanout, .replace = head.flags & GW_SAMPLE_REPLACE};
-	uint32_t id_bytes = adjacency->index_bytes == 8 || adjacency->indptr_bytes == 8 ? 8 : 4;
+	const struct gw_sample_form form = {.id_bytes =
+						    adjacency->index_bytes == 8 || adjacency->indptr_bytes == 8 ? 8 : 4,
+					    .no_edges = head.flags & GW_SAMPLE_NO_EDGES};
 	size_t room = head.reply_bytes_max < REPLY_BYTES_MAX ? head.reply_bytes_max : REPLY_BYTES_MAX;
 	struct reply reply = {.bytes = malloc(room + 1)};
 	struct gw_picks picks = {0};
@@ -67,15 +69,15 @@ static struct reply expected(const struct server_bed *bed, const uint8_t *call)
 		wanted = head.row_count - i < GW_SAMPLE_RUN_ROWS ? head.row_count - i : GW_SAMPLE_RUN_ROWS;
 		for (n = 0; n < wanted; n++) {
 			edges += picks_of(adjacency, &rule, rows[i + n]);
-			if (reply.n + gw_sample_run_bytes(n + 1, edges, id_bytes) > room)
+			if (reply.n + gw_sample_run_bytes(n + 1, edges, form) > room)
 				break;
 			vertices[n] = adjacency->dst_start + rows[i + n];
 		}
 		if (n == 0)
 			break;
 		assert_int_equal(uniform_from_memory(&picks, adjacency, &rule, vertices, n), GW_OK);
-		gw_sample_run_print(&picks, id_bytes, reply.bytes + reply.n);
-		reply.n += gw_sample_run_bytes(n, picks.edge_count, id_bytes);
+		gw_sample_run_print(&picks, form, reply.bytes + reply.n);
+		reply.n += gw_sample_run_bytes(n, picks.edge_count, form);
 	}
 	gw_picks_free(&picks);
 	return reply;
@@ -100,7 +102,8 @@ static void answers_do_not_depend_on_slices(void **state)
 							      .key = gw_mix64(i + 99 * f),
 							      .fanout = fanouts[f],
 							      .kind = gw_sample_uniform.number,
-							      .flags = (uint32_t)i % 2 ? GW_SAMPLE_REPLACE : 0,
+							      .flags = (i % 2 ? GW_SAMPLE_REPLACE : 0u) |
+								       (f % 2 ? GW_SAMPLE_NO_EDGES : 0u),
 							      .row_count = counts[(i / 2 + f) % 8],
 							      .reply_bytes_max = rooms[(i + f + etype) % 5]};
 				size_t n;
@@ -247,8 +250,9 @@ static void slices_end_after_so_many_entries(void **state)
 	assert_int_equal(gw_endpoint_request(bed.endpoint, GW_OP_SAMPLE, 0, call, bytes, GW_NO_DEADLINE, call), GW_OK);
 	struct gw_completion answer = server_bed_await(bed.group, call);
 	assert_int_equal(answer.status, GW_OK);
-	assert_int_equal(gw_sample_reply_parse(answer.reply, answer.reply_bytes, GW_SAMPLE_ROWS_MAX, &picks, &answered),
-			 GW_OK);
+	assert_int_equal(
+		gw_sample_reply_parse(answer.reply, answer.reply_bytes, GW_SAMPLE_ROWS_MAX, false, &picks, &answered),
+		GW_OK);
 	assert_int_equal(answered, GW_SAMPLE_ROWS_MAX);
 	gw_service_counters(bed.server->service, &after);
 	uint64_t slices = after.deferred - before.deferred + 1;

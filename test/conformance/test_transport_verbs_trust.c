@@ -267,6 +267,7 @@ static void malformed_messages(void **state)
 		for (int n = 0; n < 2 && (n == 0 || lies[i][n].type); n++) {
 			stream->grant = lies[i][n].credits;
 			assert_int_equal(gw_verbs_stream_send(stream, &lies[i][n], "12345678"), GW_OK);
+			gw_verbs_stream_flush(stream);
 		}
 		verbs_wait_for_loss(&one);
 		verbs_connect_again(&one);

@@ -169,12 +169,13 @@ class Local(OnThisMachine):
             self.assertEqual(result.stdout.count("FirstLook"), count, result.stdout)
 
     def test_stat_and_doctor_find_the_servers_and_what_they_hold(self) -> None:
-        words = ("--num_trainers", "1", "--mutable", "feat", "--lists", "all")
+        words = ("--num_trainers", "1", "--mutable", "feat", "--lists", "all", "--on_disk", "label")
+        words += ("--disk-cache", "2Mi")
         result = self.launch(*words, f"{PROGRAM} stat --json && {PROGRAM} doctor --measure 10 --json >&2")
         self.assertEqual(result.returncode, 0, result.stderr)
         parts = re.findall(r'"part":(\d)', result.stdout)
         self.assertEqual(sorted(parts), ["0", "0", "1", "1"])
-        for held in (r'"tensors":\[{[^]]*feat', r'"lists_bytes":[1-9]'):
+        for held in (r'"tensors":\[{[^]]*feat', r'"lists_bytes":[1-9]', r'"disk_cache_bytes":2097152\b'):
             self.assertEqual(len(re.findall(held, result.stdout)), 4, result.stdout)
 
     def test_a_trainer_that_fails_is_named(self) -> None:

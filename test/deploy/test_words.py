@@ -134,6 +134,7 @@ class Options(unittest.TestCase):
             ([*BASE, "c", "--server_name", "a b"], "characters"),
             ([*BASE, "c", "--ssh_port", "65536"], "at most 65535"),
             ([*BASE, "c", "--silence", "0"], "above 0"),
+            ([*BASE, "c", "--disk_cache", "1Gi"], "--disk_cache without --on_disk"),
         ):
             with self.subTest(words=words), self.assertRaisesRegex(UsageError, says):
                 parse_launch(words)

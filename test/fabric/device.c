@@ -310,11 +310,18 @@ static void *device_run(void *argument)
 	return NULL;
 }
 
+static uint8_t message_type(const struct ibv_send_wr *wr)
+{
+	return *(const uint8_t *)(uintptr_t)wr->sg_list[0].addr % FABRIC_TYPES;
+}
+
 static int fabric_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct fabric_qp *qp = fabric_qp_of(ibv);
 	(void)bad;
 	pthread_mutex_lock(&fabric_lock);
+	if (wr->opcode == IBV_WR_SEND)
+		fabric.counts.posts[message_type(wr)]++;
 	for (; wr; wr = wr->next) {
 		fabric_must(qp->work_end - qp->work_begin < qp->works_max && wr->num_sge <= SGES_MAX,
 			    "too much work is posted");
@@ -332,7 +339,7 @@ static int fabric_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct i
 		for (int i = 0; wr->opcode == IBV_WR_RDMA_READ && i < wr->num_sge; i++)
 			fabric.reads.bytes += wr->sg_list[i].length;
 		if (wr->opcode == IBV_WR_SEND) {
-			fabric.counts.messages[*(const uint8_t *)(uintptr_t)wr->sg_list[0].addr % FABRIC_TYPES]++;
+			fabric.counts.messages[message_type(wr)]++;
 			fabric.counts.message_bytes += wr->sg_list[0].length;
 		}
 	}
@@ -358,6 +365,7 @@ struct fabric_counts fabric_counts(void)
 	struct fabric_counts counts = fabric.counts;
 	counts.qps_open = fabric.qp_count;
 	counts.pinned_bytes = fabric_pinned();
+	counts.registrations = fabric_registrations();
 	pthread_mutex_unlock(&fabric_lock);
 	return counts;
 }

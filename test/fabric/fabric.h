@@ -43,8 +43,10 @@ struct fabric_reads fabric_reads(void);
 struct fabric_counts {
 	uint64_t qps_made, qps_open;
 	uint64_t messages[FABRIC_TYPES]; /* by their first byte: enum verbs_message_type */
+	uint64_t posts[FABRIC_TYPES];    /* calls that posted messages, by the first message's type */
 	uint64_t message_bytes;
 	uint64_t pinned_bytes; /* registered and not readable by peers: destinations and messages */
+	uint64_t registrations;
 };
 struct fabric_counts fabric_counts(void);
 
@@ -60,6 +62,7 @@ struct ibv_context *fabric_context(void);
 bool fabric_mr_holds(uint32_t key, uint64_t at, uint64_t bytes, int access);
 bool fabric_mr_in(const struct ibv_pd *pd);
 uint64_t fabric_pinned(void);
+uint64_t fabric_registrations(void); /* since the program's start */
 /* Copies in pieces, starting with a random piece. The caller holds the lock. */
 void fabric_copy(uint8_t *to, const uint8_t *from, uint32_t bytes);
 

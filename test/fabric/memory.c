@@ -69,6 +69,11 @@ uint64_t fabric_pinned(void)
 	return regions.pinned;
 }
 
+uint64_t fabric_registrations(void)
+{
+	return regions.next_key - 1;
+}
+
 bool fabric_mr_holds(uint32_t key, uint64_t at, uint64_t bytes, int access)
 {
 	const struct fabric_mr *mr = key < MRS_MAX ? regions.by_key[key] : NULL;

@@ -63,6 +63,13 @@ static inline uint64_t scaling_batch_requests(const struct scaling *of, uint64_t
 	return of->trainers * hops * types;
 }
 
+/* Of these, the requests of a hop to a server are posted together: calls to the device for one mini-batch of each
+ * trainer, whose requests are small. */
+static inline uint64_t scaling_batch_posts(const struct scaling *of, uint64_t hops, uint64_t types)
+{
+	return of->trainers * hops * ((types + VERBS_SENDS - 1) / VERBS_SENDS);
+}
+
 /* --- Memory of a connection, on its two sides. --- */
 
 #define SCALING_MESSAGES ((uint64_t)(VERBS_RECEIVES + VERBS_RECEIVES_SPARE + VERBS_SENDS) * VERBS_CHUNK_BYTES)

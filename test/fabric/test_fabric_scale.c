@@ -5,12 +5,16 @@
  *   test_fabric_scale                 small systems
  *   test_fabric_scale 64 64 1         64 servers, 64 clients, 1 thread of each client that reads
  *
+ * A loop watches the process's descriptor of devices, an epoll descriptor. The kernel allows 500 such watchers, and
+ * 1000 of a descriptor that is not epoll's. Here each loop watches an eventfd instead, on which no event ever comes.
+ *
  * All clients reach all servers over RDMA. In a graph of three parts or more, the second part has no vertices.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -30,6 +34,19 @@
 #define WARM        2 /* clients before those whose memory is counted: tables and buffers of servers have grown */
 
 static struct scaling asked;
+
+int __wrap_gw_verbs_devices_fd(void);
+int __wrap_gw_verbs_devices_fd(void)
+{
+	static _Atomic int fd = -1;
+	int made = -1, unmade = -1;
+	if (atomic_load(&fd) < 0) {
+		made = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (!atomic_compare_exchange_strong(&fd, &unmade, made))
+			close(made);
+	}
+	return atomic_load(&fd);
+}
 
 struct scale_bed {
 	struct scaling job;
@@ -106,15 +123,19 @@ static void scale_end(struct scale_bed *bed)
 	free(bed->ids);
 }
 
+static void sample(const struct scale_bed *bed, struct gw_client *client, const struct gw_sample_spec *spec)
+{
+	struct gw_minibatch *batch;
+	must(gw_sample(client, spec, 5, 6, bed->ids, bed->papers, &batch));
+	gw_minibatch_release(batch);
+}
+
 /* Two hops along one edge type from all papers: each part with vertices gets a request in each hop. */
 static void scale_sample(const struct scale_bed *bed, struct gw_client *client)
 {
 	static const int32_t fanouts[HOPS * GW_FIXTURE_ETYPES] = {[FIXTURE_CITES] = 2,
 								  [GW_FIXTURE_ETYPES + FIXTURE_CITES] = 2};
-	const struct gw_sample_spec spec = {.hops = HOPS, .fanouts = fanouts};
-	struct gw_minibatch *batch;
-	must(gw_sample(client, &spec, 5, 6, bed->ids, bed->papers, &batch));
-	gw_minibatch_release(batch);
+	sample(bed, client, &(struct gw_sample_spec){.hops = HOPS, .fanouts = fanouts});
 }
 
 static void settle(struct gw_client *client)
@@ -195,10 +216,67 @@ static void check_batches(struct scale_bed *bed)
 	uint64_t requests = scaling_batch_requests(job, HOPS, 1) * bed->owners;
 	expect_count("sample requests of a mini-batch of each client", after.requests - before.requests, requests);
 	expect_count("messages of requests", new[VERBS_REQUEST] - old[VERBS_REQUEST], requests);
+	expect_count("calls that post them", after.device.posts[VERBS_REQUEST] - before.device.posts[VERBS_REQUEST],
+		     scaling_batch_posts(job, HOPS, 1) * bed->owners);
 	expect_count("messages of replies", new[VERBS_REPLY] - old[VERBS_REPLY], requests);
 	expect_count("messages of errors and credits",
 		     new[VERBS_ERROR] - old[VERBS_ERROR] + new[VERBS_CREDIT] - old[VERBS_CREDIT], 0);
 	expect_count("reads of a mini-batch by requests", after.reads - before.reads, 0);
+}
+
+/* One hop along both edge types that end at papers: the two requests to a part leave together. */
+static void check_types(struct scale_bed *bed)
+{
+	static const int32_t fanouts[GW_FIXTURE_ETYPES] = {[FIXTURE_CITES] = 2, [FIXTURE_WRITES] = 2};
+	const struct scaling *job = &bed->job;
+	struct totals before, after;
+	totals_read(bed, &before);
+	for (uint64_t c = 0; c < job->trainers; c++)
+		sample(bed, bed->clients[c], &(struct gw_sample_spec){.hops = 1, .fanouts = fanouts});
+	totals_read(bed, &after);
+	const struct fabric_counts *old = &before.device, *new = &after.device;
+	expect_count("messages of requests, two edge types",
+		     new->messages[VERBS_REQUEST] - old->messages[VERBS_REQUEST],
+		     scaling_batch_requests(job, 1, 2) * bed->owners);
+	expect_count("calls that post them", new->posts[VERBS_REQUEST] - old->posts[VERBS_REQUEST],
+		     scaling_batch_posts(job, 1, 2) * bed->owners);
+	expect_count("messages of replies", new->messages[VERBS_REPLY] - old->messages[VERBS_REPLY],
+		     scaling_batch_requests(job, 1, 2) * bed->owners);
+	uint64_t posts = new->posts[VERBS_REPLY] - old->posts[VERBS_REPLY];
+	assert_in_range(posts, scaling_batch_posts(job, 1, 2) * bed->owners,
+			new->messages[VERBS_REPLY] - old->messages[VERBS_REPLY]);
+}
+
+/* One hop of as many mini-batches as a list has messages, which a client's thread begins in one run. */
+static void check_flight(struct scale_bed *bed)
+{
+	static const int32_t fanouts[GW_FIXTURE_ETYPES] = {[FIXTURE_CITES] = 2};
+	const struct gw_sample_spec spec = {.hops = 1, .fanouts = fanouts};
+	const struct scaling *job = &bed->job;
+	struct gw_minibatch *batches[VERBS_SENDS];
+	struct gw_ticket *tickets[VERBS_SENDS];
+	struct totals before, after;
+	totals_read(bed, &before);
+	for (uint64_t c = 0; c < job->trainers; c++) {
+		struct gw_engine *engine = &bed->clients[c]->engines[0];
+		uint32_t unowned = 0;
+		while (!atomic_compare_exchange_weak(&engine->owner, &unowned, 1))
+			unowned = 0;
+		for (uint32_t i = 0; i < VERBS_SENDS; i++)
+			must(gw_sample_start(bed->clients[c], &spec, 5, i, bed->ids, bed->papers, &batches[i],
+					     &tickets[i]));
+		atomic_store(&engine->owner, 0);
+		for (uint32_t i = 0; i < VERBS_SENDS; i++) {
+			must(gw_wait(tickets[i], -1));
+			gw_minibatch_release(batches[i]);
+		}
+	}
+	totals_read(bed, &after);
+	const struct fabric_counts *old = &before.device, *new = &after.device;
+	expect_count("messages of requests, four batches", new->messages[VERBS_REQUEST] - old->messages[VERBS_REQUEST],
+		     scaling_batch_requests(job, 1, VERBS_SENDS) * bed->owners);
+	expect_count("calls that post them", new->posts[VERBS_REQUEST] - old->posts[VERBS_REQUEST],
+		     scaling_batch_posts(job, 1, VERBS_SENDS) * bed->owners);
 }
 
 /* Every second row: no two are adjacent, so that each is a read. */
@@ -251,6 +329,9 @@ static void check_system(const struct scaling *job)
 	check_opening(&bed);
 	check_memory(&bed, held);
 	check_batches(&bed);
+	check_types(&bed);
+	if (job->engines == 1)
+		check_flight(&bed);
 	check_gathers(&bed);
 	scale_end(&bed);
 }
@@ -278,6 +359,7 @@ int main(int argc, char **argv)
 		    asked.trainers > CLIENTS_MAX || !asked.engines)
 			return 2;
 	}
+	cluster_limit_threads(1);
 	gw_held_begin(); /* before any other thread runs */
 	return cmocka_run_group_tests_name("the formulas of docs/SCALING.md", tests, NULL, NULL);
 }

@@ -12,11 +12,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void parse_reply(const uint8_t *data, size_t size)
+static void parse_reply(const uint8_t *data, size_t size, bool no_edges)
 {
 	struct gw_picks picks = {0};
 	uint32_t answered = 0;
-	gw_status status = gw_sample_reply_parse(data, size, ROWS_MAX, &picks, &answered);
+	gw_status status = gw_sample_reply_parse(data, size, ROWS_MAX, no_edges, &picks, &answered);
 	const uint32_t *counts = picks.counts.data;
 	uint64_t sum = 0;
 	for (uint64_t i = 0; i < picks.dst_count; i++)
@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	if (data[0] & 1) {
-		parse_reply(data + 1, size - 1);
+		parse_reply(data + 1, size - 1, data[0] & 2);
 	} else if (gw_sample_call_parse(data + 1, size - 1, 4, &call, &arrays) == GW_OK) {
 		assert(call.etype < 4 && call.row_count <= GW_SAMPLE_ROWS_MAX);
 		assert(gw_sample_call_bytes(&call) == size - 1);

@@ -173,6 +173,9 @@ done <<'TABLE'
 2 part-config      doctor --fanouts 5
 2 server           doctor --part-config graph --fanouts 5 --server 127.0.0.1:1
 2 bytes            doctor --part-config graph --fanouts 5 --bytes 1G
+2 memory           doctor --memory 1G
+2 features         doctor --features feat
+2 lots             doctor --part-config graph --fanouts 5 --memory lots
 1 one.part         doctor --part-config graph --fanouts 5
 2 nonsense         bench nonsense
 2 FOLDER           checkpoint --servers 127.0.0.1:1

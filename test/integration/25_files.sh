@@ -58,6 +58,33 @@ is_mine "partition --replace with fewer parts" again
 if [ ! -e again/part1 ]; then ok "and removes its part 1"; else not_ok "its part 1 stays"; fi
 holds "generate --replace" "$GRAPHWIRE" generate rmat --scale 8 --quiet --replace --out again
 is_mine "generate --replace" again
+
+refuses "a cache that is larger than the memory" 1 'stop programs that use it, or use a smaller --disk-cache$' \
+	"$GRAPHWIRE" serve --part-config parts --part 0 --listen 127.0.0.1:0 --on-disk feat --disk-cache 900Ti
+
+# --- No command replaces its own input. ---
+holds "a graph that is input and output" "$GRAPHWIRE" generate rmat --scale 8 --features 4 --quiet --out own
+files_of() { find "$1" -type f -exec sha256sum {} + | sort; }
+files_of own >before
+own_input() { # own_input COMMAND…: refused, and the graph stays
+	refuses "$1 $2: its own input as output" 1 'own.*choose another --out' "$GRAPHWIRE" "$@" --replace --out own
+	if files_of own | cmp -s - before; then ok "and the graph stays"; else not_ok "the graph is another one"; fi
+}
+rows=own/part0/node/_N/feat.npy
+own_input partition own --num-parts 2 --method random
+own_input partition own/rmat.json --num-parts 2 --method random
+ln "$rows" linked.npy
+for file in "$rows" "own/../$rows" linked.npy; do
+	own_input import --quiet --from edges.tsv --num-nodes 10000 --node-feature "feat=$file"
+done
+own_input import combine --quiet --node-type _N=own --edge-type _N:_E:_N=own
+own_input import combine --quiet --node-type _N=own/rmat.json
+refuses "partition: its assignment as output" 1 'parts.*choose another --out' \
+	"$GRAPHWIRE" partition whole --num-parts 2 --assignment parts/part0/node/_N/label.npy --replace --out parts
+holds "combine --renew" "$GRAPHWIRE" import combine --quiet --renew --node-type _N=own --edge-type _N:_E:_N=own --replace --out own
+holds "and the graph is sound" "$GRAPHWIRE" verify --quiet own
+rm linked.npy before
+
 echo '{"format": "graphwire-checkpoint-1"}' >again/checkpoint.json
 holds "a checkpoint's JSON next to a graph's is not read as a graph" "$GRAPHWIRE" verify --quiet again
 mkdir checkpoint && cp again/checkpoint.json checkpoint

@@ -61,7 +61,8 @@ measured 8 convert --rows 300 --columns 13 --rounds 2
 measured $((places + 2)) remote --scale 10 --batches 2 --batch-size 100
 measured 2 threads --threads 2 --seconds 0.01 --table 1Mi --batch 500
 measured $((25 + drivers)) update --rows 1000 --batch 100 --seconds 0.01 --folder "$work"
-measured 1 disk --bytes 4Mi --seconds 1 --rows 500 --folder "$work"
+measured 1 disk --bytes 4Mi --seconds 1 --rows 500 --row-bytes 96 --folder "$work" # the last block is not whole
+refuses "bench disk: no row" 1 'less than one row' "$GRAPHWIRE" bench disk --bytes 1Mi --row-bytes 2Mi --folder "$work"
 measured 1 load --size 1Mi --folder "$work"
 measured $drivers connections --connections 64 --rows 500
 measured $((2 + drivers)) gather --seconds 0.01 --table 1Mi --row 100 --batch 500 --run 8

@@ -53,7 +53,7 @@ static gw_status run(const struct slow_graph *graph, const struct setting *s, st
 	return status != GW_OK ? status : gw_blocks_run_memory(blocks, graph->parts, NULL);
 }
 
-/* In fresh objects; returns the batch's digest. */
+/* In fresh objects, with ids of edges and without; returns the digest of the batch with ids. */
 static uint64_t run_and_compare(const struct slow_graph *graph, const struct setting *s)
 {
 	struct gw_blocks *blocks;
@@ -63,6 +63,10 @@ static uint64_t run_and_compare(const struct slow_graph *graph, const struct set
 	assert_int_equal(run(graph, s, blocks, relabel), GW_OK);
 	slow_blocks_compare(graph, blocks, &s->spec, s->seed, s->stream, s->ntype, s->seeds, s->n);
 	uint64_t digest = slow_blocks_digest(&graph->meta, blocks, s->spec.hops, s->spec.wide_indices);
+	struct setting without = *s;
+	without.spec.no_edge_ids = true;
+	assert_int_equal(run(graph, &without, blocks, relabel), GW_OK);
+	slow_blocks_compare(graph, blocks, &without.spec, s->seed, s->stream, s->ntype, s->seeds, s->n);
 	gw_relabel_destroy(relabel);
 	gw_blocks_destroy(blocks);
 	return digest;
@@ -336,7 +340,8 @@ static gw_status run_by_adding(const struct slow_graph *graph, const struct sett
 					status = uniform_from_memory(&picks, &a[e], &rule, vertices, n);
 				}
 				if (status == GW_OK)
-					status = gw_blocks_add(blocks, n, picks.counts.data, picks.positions.data,
+					status = gw_blocks_add(blocks, n, picks.counts.data,
+							       s->spec.no_edge_ids ? NULL : picks.positions.data,
 							       picks.neighbours.data, a[e].edge_start);
 			}
 			if (status == GW_OK)
@@ -363,15 +368,16 @@ static void adding_runs_equals_memory(void **state)
 	struct gw_relabel *relabel;
 	assert_int_equal(gw_blocks_create(&graph.meta, &blocks), GW_OK);
 	assert_int_equal(gw_relabel_create(&graph.meta, DENSE, &relabel), GW_OK);
-	for (int variant = 0; variant < 16; variant++) {
+	for (int variant = 0; variant < 32; variant++) {
 		struct setting s = {
-			.spec = {.hops = 2, .fanouts = fanouts, .replace = variant & 1},
+			.spec = {.hops = 2, .fanouts = fanouts, .replace = variant & 1, .no_edge_ids = variant & 16},
 			.seed = 6,
 			.stream = (uint64_t)variant,
 			.seeds = seeds,
 			.n = 250,
 		};
-		assert_int_equal(run_by_adding(&graph, &s, blocks, relabel, lengths[variant / 4], variant & 2), GW_OK);
+		assert_int_equal(run_by_adding(&graph, &s, blocks, relabel, lengths[variant / 4 % 4], variant & 2),
+				 GW_OK);
 		slow_blocks_compare(&graph, blocks, &s.spec, s.seed, s.stream, 0, seeds, 250);
 	}
 	gw_relabel_destroy(relabel);

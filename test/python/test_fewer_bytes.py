@@ -10,7 +10,7 @@ import pytest
 from conftest import Servers, run
 
 STORES = ["", "float16", "int8_row"]
-MEANS = ["replicate", "lists", "on_disk", "lookahead", "cache"]
+MEANS = ["replicate", "lists", "on_disk", "disk_lists", "lookahead", "cache"]
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +42,20 @@ def batches(graph, **options):
     return read
 
 
+def left_on_disk(means, *besides):
+    return [name for mean, name in (("on_disk", "feat"), ("disk_lists", "lists")) if mean in means - {*besides}]
+
+
 def started(folder, count, means, tmp_path):
-    """Servers of which only part 0's memory is mapped."""
-    words = ["--on-disk", "feat", "--disk-cache", "1Mi"] if "on_disk" in means else []
-    servers = Servers(folder, count, tmp_path, *words, *(["--lists", "all"] if "lists" in means else []))
+    """Servers of which only part 0's memory is mapped. A server that holds all lists leaves none on disk."""
+    def words(names):
+        return ("--on-disk", ",".join(names), "--disk-cache", "1Mi") if names else ()
+
+    holds = ("--lists", "all") if "lists" in means else ()
+    servers = Servers(folder, count, tmp_path, *words(left_on_disk(means, *(["disk_lists"] if holds else []))), *holds)
     for part in range(1, count):
         servers.end(part)
-        servers.words = (*words, "--transport", "tcp")
+        servers.words = (*words(left_on_disk(means)), "--transport", "tcp")
         servers.start(part)
     return servers
 
@@ -85,6 +92,7 @@ def test_batches_are_those_without(graphs, tmp_path, store, count, means):
                 assert (stats["ahead_bytes"] > 0) == ("lookahead" in means)
     finally:
         servers.close()
-    words = {"on_disk": ["feat"], "disk_cache": "1Mi"} if "on_disk" in means else {}
+    names = left_on_disk(means)
+    words = {"on_disk": names, "disk_cache": "1Mi"} if names else {}
     with graphwire.open(folder, numpy=True, **words) as graph:
         assert batches(graph, **ahead) == expected

@@ -8,6 +8,7 @@ import time
 import graphwire
 import numpy as np
 import pytest
+from row_sets import fetched_rows, read_bytes
 
 ROW = 16 * 4  # bytes of "feat"
 BATCHES = 24
@@ -22,37 +23,6 @@ def batches_of(loader, count):
             found += 1
             if found == count:
                 return
-
-
-def kept_rows(epoch, lookahead, limit):
-    """The rows that save most, in `limit` rows: those that most batches would fetch, and of equal ones the first."""
-    counts, by = {}, {}
-    for k, nodes in enumerate(epoch):
-        for node in nodes:
-            if node not in by or by[node] + lookahead <= k:
-                by[node] = k
-                counts[node] = counts.get(node, 0) + 1
-    ranked = sorted((-count, node) for node, count in counts.items() if count > 1)
-    return {node for _, node in ranked[:limit]}
-
-
-def fetched_rows(batches, steps, lookahead, limit):
-    """How many rows the batches fetch, with the kept ones, and how many they need in all."""
-    by, kept, fetched = {}, set(), 0
-    for k, nodes in enumerate(batches):
-        if limit and k % steps == 0:
-            chosen = kept_rows(batches[k:k + steps], lookahead, limit)
-            fetched += len(chosen - kept)
-            kept = chosen
-        for node in set(nodes) - kept:
-            if node not in by or by[node] + lookahead <= k:
-                by[node] = k
-                fetched += 1
-    return fetched
-
-
-def read_bytes(graph):
-    return sum(row["read_bytes"] for row in graph.stats()["parts"])
 
 
 @pytest.mark.parametrize(("lookahead", "cache_bytes"), [(1, 0), (4, 0), (1, 300 * ROW), (3, "64Ki"), (2, 0)])
@@ -100,7 +70,8 @@ def test_edges_look_ahead(parts, servers):
 def test_wrong_options(rmat):
     for options, error in [({"lookahead": 5}, "lookahead is at most 4, not 5"), ({"lookahead": 0}, "1 or more"),
                            ({"cache_bytes": "4 GB"}, "cache_bytes is a number of bytes, or a text such as"),
-                           ({"cache_bytes": -1}, "0 or more"), ({"cache_batches": -1}, "0 or more")]:
+                           ({"cache_bytes": -1}, "0 or more"), ({"cache_batches": -1}, "0 or more"),
+                           ({"cache_batches": 5}, "cache_batches has no effect without cache_bytes")]:
         with pytest.raises(graphwire.InvalidError, match=error):
             graphwire.NodeLoader(rmat, None, [2], **options)
     with pytest.raises(TypeError, match="cache_bytes is an integer"):

@@ -10,6 +10,7 @@ import time
 import graphwire
 import numpy as np
 import pytest
+from control_groups import within
 
 PROGRAM = os.environ["GRAPHWIRE"]
 
@@ -132,12 +133,86 @@ def test_kaminpar_repeats_its_parts(tmp_path):
         assert again[key] == runs[2][key]
 
 
-def test_auto_says_what_it_took(tmp_path):
-    src, dst = hubs(7)
+def needs(nodes, edges, quantities, parts):
+    """The bytes that METIS and lp need at most: of METIS, the symmetric graph while it is built, and its own."""
+    symmetric = 4 * (nodes + 2 * edges) + 12 * nodes + 16 * edges + 4 * (2 * nodes + 1)
+    metis = 76 * 2 * edges + (120 + 16 * quantities) * nodes + 1024 * parts
+    return symmetric + metis, 24 * nodes
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_auto_takes_the_best_that_fits_and_says_which(seed, tmp_path):
+    random = np.random.default_rng(seed)
+    nodes, edges, parts = int(random.integers(2, 3000)), int(random.integers(1, 5000)), int(random.integers(2, 9))
+    classes = int(random.choice([1, 2, 3, 20]))
+    balanced = bool(random.integers(2))
+    np.save(tmp_path / "classes.npy", np.append(random.integers(0, classes, nodes - 1), classes - 1).astype(np.uint8))
+    np.save(tmp_path / "edges.npy", random.integers(0, nodes, (edges, 2)))
+    subprocess.run([PROGRAM, "import", "--quiet", "--edges", tmp_path / "edges.npy", "--num-nodes", str(nodes),
+                    "--name", "g", "--out", tmp_path / "whole"], check=True)
+    quantities = classes * (1 + balanced)
+    metis, lp = needs(nodes, edges, quantities, parts)
+    words = ["--num-parts", str(parts), "--method", "auto", "--balance-nodes", tmp_path / "classes.npy"]
+    words += ["--balance-edges"] * balanced
+    for memory in (1, lp - 1, lp, metis - 1, metis, 1 << 30):
+        few = quantities <= 32  # that METIS and lp balance
+        best = "metis" if few and memory >= metis else "lp" if few and memory >= lp else "random"
+        report = partitioned(tmp_path, *words, "--memory", str(memory))
+        assert report["part_method"] == best and f"auto took {best}" in report["note"], memory
+        assert sum(report["nodes_per_part"]) == nodes and sum(report["edges_per_part"]) == edges
+    if not few:
+        return
+    refused = subprocess.run([PROGRAM, "partition", tmp_path / "whole", *words, "--objtype", "vol", "--memory",
+                              "1", "--out", tmp_path / "vol"], capture_output=True, text=True)
+    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1) and "needs about" in refused.stderr
+    assert not (tmp_path / "vol").exists()
+
+
+def test_lp_is_refused_below_its_memory(tmp_path):
+    src, dst = hubs(12)
     imported(tmp_path, src, dst)
-    for memory, took in (("1Gi", "metis"), ("4Mi", "lp")):
-        report = partitioned(tmp_path, "--num-parts", "3", "--method", "auto", "--memory", memory)
-        assert report["part_method"] == took and f"auto took {took}" in report["note"]
+    nodes = int(max(src.max(), dst.max())) + 1
+    words = [PROGRAM, "partition", tmp_path / "whole", "--num-parts", "2", "--method", "lp"]
+    words += ["--out", tmp_path / "parts"]
+    done = subprocess.run([*words, "--memory", str(24 * nodes - 1)], capture_output=True, text=True)
+    assert done.returncode == 1 and "label propagation: needs about" in done.stderr
+    assert "--method lp" not in done.stderr and not (tmp_path / "parts").exists()
+    subprocess.run([*words, "--memory", str(24 * nodes)], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("megabytes, nodes, edges, best", [(96, 4096, 65536, "metis"), (96, 1000, 1000000, "lp"),
+                                                           (80, 4000000, 100, "random")])
+def test_auto_knows_its_control_group(megabytes, nodes, edges, best, tmp_path):
+    np.save(tmp_path / "edges.npy", np.random.default_rng(13).integers(0, nodes, (edges, 2)))
+    subprocess.run([PROGRAM, "import", "--quiet", "--edges", tmp_path / "edges.npy", "--num-nodes", str(nodes),
+                    "--name", "g", "--out", tmp_path / "whole"], check=True)
+    with within(megabytes, "auto") as enter:
+        if enter is None:
+            pytest.skip("this user can make no control group of memory")
+        done = subprocess.run([PROGRAM, "partition", tmp_path / "whole", "--num-parts", "4", "--method", "auto",
+                               "--json", "--out", tmp_path / "parts"], capture_output=True, text=True,
+                              preexec_fn=enter)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["part_method"] == best
+
+
+def test_auto_goes_on_where_memory_ends(tmp_path):
+    """The limit of addresses is not asked before: METIS's process, or lp, meets it."""
+    src, dst = hubs(14, scale=16)
+    imported(tmp_path, src, dst)
+    found, kilobytes = [], 320000
+    while not found or found[-1] == "metis":
+        kilobytes = kilobytes * 3 // 4
+        done = subprocess.run(["bash", "-c", f"ulimit -v {kilobytes}; exec \"$@\"", "bash", PROGRAM, "partition",
+                               tmp_path / "whole", "--num-parts", "2", "--method", "auto", "--threads", "2", "--json",
+                               "--replace", "--out", tmp_path / "parts"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        report = json.loads(done.stdout)
+        found.append(report["part_method"])
+        assert f"auto took {found[-1]}" in report["note"]
+        written = json.loads((tmp_path / "parts" / "g.json").read_text())
+        assert written["part_method"] == found[-1]
+    assert found[0] == "metis" and found[-1] == "lp"
 
 
 def test_what_is_wrong_is_one_line(tmp_path):

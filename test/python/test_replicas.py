@@ -239,6 +239,22 @@ def test_clients_of_a_mapped_part_copy_them(parts, tmp_path):
     assert str(shown).count("replica_rows") == 1
 
 
+def test_the_doctor_foretells_narrow_rows(whole, divided, tmp_path):
+    def means(config):
+        text = run("doctor", "--part-config", config, "--fanouts", "4,3", "--batch-size", BATCH, "--features", "feat",
+                   "--memory", "1Gi", "--json")
+        found = json.loads(text)
+        return found, {(row["means"], row.get("by"), row["value"]): row for row in found["means"]}
+
+    _, wide = means(divided)
+    for name in ("float16", "int8_row"):
+        found, narrow = means(divide(whole, tmp_path / name, store={"feat": name}))
+        told, none = wide["narrow", name, 0], narrow["none", None, 0]
+        assert (told["rows"], told["samples"]) == (none["rows"], none["samples"]) and none["rows"] > 0
+        assert told["memory"] == wide["disk", None, 0]["memory"] - narrow["disk", None, 0]["memory"]
+        assert all(fit["fits"] and fit["samples"] == 0 for fit in found["fits"])
+
+
 @pytest.mark.parametrize("arguments, error", [
     ({"rows": "five"}, ValueError), ({"rows": -1}, ValueError), ({"rows": 2.5}, TypeError),
     ({"rows": "5%", "fanouts": [1.5]}, TypeError), ({"rows": "5%", "fanouts": "4,3"}, TypeError),

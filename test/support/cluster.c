@@ -23,6 +23,13 @@ void cluster_limit_tensors(uint64_t bytes, uint32_t lease_ms)
 	tensor_lease_ms = lease_ms;
 }
 
+static uint32_t server_threads;
+
+void cluster_limit_threads(uint32_t threads)
+{
+	server_threads = threads;
+}
+
 static uint32_t idle_ms;
 
 void cluster_limit_silence(uint32_t ms)
@@ -52,12 +59,30 @@ void cluster_leave_on_disk(const char *name)
 		on_disk_count = 0;
 }
 
+bool cluster_is_rdma(void)
+{
+	const char *bed = getenv("GRAPHWIRE_TEST_BED");
+	return bed && strcmp(bed, "verbs") == 0;
+}
+
+/* Over RDMA, a server that offers mapped memory is at an address of TCP, as on a client's own host, and stays there. */
+static const char *any_port(const struct cluster *cluster)
+{
+	const bool is_mapped = cluster->transport && strcmp(cluster->transport, "shm") == 0;
+	return cluster_is_rdma() && !is_mapped ? "verbs:127.0.0.1:0" : "127.0.0.1:0";
+}
+
 static void start(struct cluster *cluster, uint32_t part, const char *tcp_driver, bool take_over)
 {
+	struct gw_address fresh;
+	assert_int_equal(gw_address_parse(any_port(cluster), &fresh), GW_OK);
+	const bool was_verbs = strcmp(cluster->addresses[part].scheme, "verbs") == 0;
+	if (!cluster->addresses[part].port || (was_verbs && strcmp(fresh.scheme, "verbs") != 0))
+		cluster->addresses[part] = fresh;
 	struct gw_server_options options = {.part_config = cluster->part_config,
 					    .part = part,
 					    .listen = cluster->addresses[part],
-					    .threads = 2,
+					    .threads = server_threads ? server_threads : 2,
 					    .numa = GW_NUMA_LOCAL,
 					    .huge = GW_HUGE_OFF,
 					    .insecure = cluster->insecure,
@@ -103,10 +128,9 @@ void cluster_offer(const char *transport)
 	offered = transport;
 }
 
-bool cluster_is_rdma(void)
+const char *cluster_far(void)
 {
-	const char *bed = getenv("GRAPHWIRE_TEST_BED");
-	return bed && strcmp(bed, "verbs") == 0;
+	return cluster_is_rdma() ? "verbs" : "tcp";
 }
 
 static void begin(struct cluster *cluster, const char *part_config, uint32_t parts, const char *tcp_driver,
@@ -118,12 +142,8 @@ static void begin(struct cluster *cluster, const char *part_config, uint32_t par
 	cluster->transport = offered;
 	cluster->part_config = part_config;
 	cluster->parts = parts;
-	for (uint32_t p = 0; p < parts; p++) {
-		assert_int_equal(gw_address_parse(cluster_is_rdma() ? "verbs:127.0.0.1:0" : "127.0.0.1:0",
-						  &cluster->addresses[p]),
-				 GW_OK);
+	for (uint32_t p = 0; p < parts; p++)
 		start(cluster, p, tcp_driver, false);
-	}
 }
 
 void cluster_begin(struct cluster *cluster, const char *part_config, uint32_t parts, const char *tcp_driver)

@@ -28,12 +28,17 @@ void cluster_begin(struct cluster *cluster, const char *part_config, uint32_t pa
 void cluster_use_own_runtime_folder(void);
 /* Whether GRAPHWIRE_TEST_BED=verbs takes every test of the client over RDMA. */
 bool cluster_is_rdma(void);
+/* The transport to a server that offers nothing but its address: "verbs" or "tcp". */
+const char *cluster_far(void);
 /* What servers that are begun from now on offer besides TCP: "shm", "verbs"; at first, or with NULL: nothing. */
 void cluster_offer(const char *transport);
 
 /* What tensors may take of each server that is started from now on, and how long a job's stay unheard of; 0: the
  * default. */
 void cluster_limit_tensors(uint64_t bytes, uint32_t lease_ms);
+
+/* Threads of each server that is started from now on; 0: 2. */
+void cluster_limit_threads(uint32_t threads);
 
 /* How long a client may be silent inside a frame, of each server that is started from now on; 0: the default. */
 void cluster_limit_silence(uint32_t ms);

@@ -236,7 +236,8 @@ static void batch_end(struct slow_batch *batch)
 
 /* Row by row, for nodes [first, first + rows); returns their edges. */
 static uint64_t compare_edges(struct slow_batch *batch, const struct gw_block_edges *edges,
-			      const struct gw_pick_rule *rule, uint32_t etype, uint64_t first, uint64_t rows, bool wide)
+			      const struct gw_pick_rule *rule, uint32_t etype, uint64_t first, uint64_t rows,
+			      const struct gw_blocks_spec *spec)
 {
 	const struct slow_graph *graph = batch->graph;
 	const struct gw_edge_type *type = &graph->etypes[etype];
@@ -245,6 +246,7 @@ static uint64_t compare_edges(struct slow_batch *batch, const struct gw_block_ed
 	assert_int_equal(edges->dst_first, first);
 	assert_int_equal(edges->dst_count, rows);
 	assert_int_equal(edges->indptr[0], 0);
+	assert_int_equal(edges->edge_ids == NULL, spec->no_edge_ids);
 	uint64_t done = 0;
 	for (uint64_t row = 0; row < rows; row++) {
 		uint64_t vertex = (uint64_t)batch->ids[type->dst][first + row];
@@ -259,10 +261,10 @@ static uint64_t compare_edges(struct slow_batch *batch, const struct gw_block_ed
 		for (uint64_t i = 0; i < count; i++, done++) {
 			uint64_t edge = indptr[vertex] + picks[i];
 			uint32_t number = number_of(batch, type->src, group, graph->indices[etype][edge]);
-			if (edges->edge_ids[done] != (int64_t)edge)
+			if (edges->edge_ids && edges->edge_ids[done] != (int64_t)edge)
 				assert_int_equal(edges->edge_ids[done], edge);
-			int64_t got = wide ? ((const int64_t *)edges->indices)[done]
-					   : ((const int32_t *)edges->indices)[done];
+			int64_t got = spec->wide_indices ? ((const int64_t *)edges->indices)[done]
+							 : ((const int32_t *)edges->indices)[done];
 			if (got != number)
 				assert_int_equal(got, number);
 		}
@@ -315,7 +317,7 @@ void slow_blocks_compare_in(const struct slow_graph *graph, const struct gw_bloc
 				continue;
 			assert_in_range(used, 0, block->edges_count - 1);
 			edge_count += compare_edges(&batch, &block->edges[used++], &rule, e, expanded[dst],
-						    dst_counts[dst] - expanded[dst], spec->wide_indices);
+						    dst_counts[dst] - expanded[dst], spec);
 		}
 		for (uint32_t t = 0; spec->new_only && t < graph->meta.num_ntypes; t++)
 			expanded[t] = dst_counts[t];

@@ -1,4 +1,4 @@
-/* Both id maps compared with a plain table; growth, clearing, tags that wrap, and a shortage of memory. */
+/* Both id maps compared with a plain table; growth, clearing, a base that wraps, and a shortage of memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,19 +12,8 @@
 
 #define IDS 5000u
 
-/* Returns the id's number. A new id gets `number`, and *is_new is true: the branch that sampler/blocks/relabel.c
- * avoids. */
-static uint32_t dense_put(struct gw_dense_map *map, uint64_t id, uint32_t number, bool *is_new)
-{
-	uint64_t entry = map->entries[id];
-	*is_new = entry >> 32 != map->tag;
-	if (!*is_new)
-		return (uint32_t)entry;
-	map->entries[id] = (uint64_t)map->tag << 32 | number;
-	return number;
-}
-
-static void check_dense(struct gw_dense_map *map, uint64_t seed)
+/* Returns how many numbers were given. */
+static uint32_t check_dense(struct gw_dense_map *map, uint64_t seed)
 {
 	static int64_t table[IDS];
 	for (size_t i = 0; i < IDS; i++)
@@ -33,12 +22,13 @@ static void check_dense(struct gw_dense_map *map, uint64_t seed)
 	for (uint64_t i = 0; i < 3ull * IDS; i++) {
 		uint64_t id = gw_philox(seed, i, 0).word[0] % IDS;
 		bool is_new, expect_new = table[id] < 0;
-		uint32_t number = dense_put(map, id, next, &is_new);
+		uint32_t number = gw_dense_map_put(map, id, next, &is_new);
 		if (expect_new)
 			table[id] = next++;
 		assert_int_equal(is_new, expect_new);
 		assert_int_equal(number, table[id]);
 	}
+	return next;
 }
 
 static void dense_numbers_ids(void **state)
@@ -47,27 +37,28 @@ static void dense_numbers_ids(void **state)
 	struct gw_dense_map map;
 	assert_int_equal(gw_dense_map_create(IDS, &map), GW_OK);
 	for (uint64_t round = 0; round < 4; round++) {
-		check_dense(&map, round);
-		gw_dense_map_clear(&map);
+		uint32_t numbers = check_dense(&map, round);
+		gw_dense_map_clear(&map, numbers);
 	}
 	gw_dense_map_destroy(&map);
 	assert_null(map.entries);
 }
 
-/* After 2^32 clears tags repeat: an entry of an earlier use must not look like one of this use. */
-static void dense_tag_wraps(void **state)
+/* Bases repeat after 2^32 numbers: an entry of an earlier use must not look like one of this use. */
+static void dense_base_wraps(void **state)
 {
 	(void)state;
 	struct gw_dense_map map;
-	bool is_new;
-	assert_int_equal(gw_dense_map_create(8, &map), GW_OK);
-	dense_put(&map, 3, 42, &is_new); /* with tag 1 */
-	map.tag = UINT32_MAX;
-	dense_put(&map, 4, 43, &is_new);
-	gw_dense_map_clear(&map);
-	for (uint64_t id = 0; id < 8; id++) {
-		assert_int_equal(dense_put(&map, id, (uint32_t)id, &is_new), id);
-		assert_true(is_new);
+	const uint32_t last = UINT32_MAX - IDS; /* the highest base that leaves room for all ids */
+	assert_int_equal(gw_dense_map_create(IDS, &map), GW_OK);
+	for (uint32_t base = last - 2 * IDS; base < last; base += IDS / 2) {
+		map.base = base;
+		for (uint64_t round = 0; round < 6; round++) {
+			uint32_t numbers = check_dense(&map, round);
+			uint32_t before = map.base;
+			gw_dense_map_clear(&map, numbers);
+			assert_int_equal(map.base, before + numbers <= last ? before + numbers : 1);
+		}
 	}
 	gw_dense_map_destroy(&map);
 }
@@ -77,9 +68,9 @@ static void dense_of_nothing_and_of_too_much(void **state)
 	(void)state;
 	struct gw_dense_map map;
 	assert_int_equal(gw_dense_map_create(0, &map), GW_OK);
-	gw_dense_map_clear(&map);
+	gw_dense_map_clear(&map, 0);
 	gw_dense_map_destroy(&map);
-	assert_int_equal(gw_dense_map_create(UINT64_MAX, &map), GW_LIMIT);
+	assert_int_equal(gw_dense_map_create(GW_DENSE_IDS_MAX + 1, &map), GW_LIMIT);
 	assert_null(map.entries);
 }
 
@@ -219,7 +210,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dense_numbers_ids),
-		cmocka_unit_test(dense_tag_wraps),
+		cmocka_unit_test(dense_base_wraps),
 		cmocka_unit_test(dense_of_nothing_and_of_too_much),
 		cmocka_unit_test(hash_numbers_ids),
 		cmocka_unit_test(hash_reserve_holds),

@@ -67,7 +67,7 @@ static void test_symmetric(void **state)
 		for (int e = 0; e < 2; e++) {
 			draw_edges(&edges[e], seed * 2 + (uint64_t)e, seed == 4 ? 0 : 3 * (uint32_t)seed * 3);
 			views[e] = view(&edges[e]);
-			sources[e] = (struct gw_symmetric_source){&views[e], bases[e][0], bases[e][1]};
+			sources[e] = (struct gw_symmetric_source){&views[e], bases[e][0], bases[e][1], false};
 			for (uint32_t v = 0; v < NODES; v++) {
 				for (uint32_t i = edges[e].indptr[v]; i < edges[e].indptr[v + 1]; i++) {
 					uint64_t a = bases[e][0] + edges[e].indices[i], b = bases[e][1] + v;
@@ -126,7 +126,7 @@ static void test_symmetric_memory_short(void **state)
 	(void)state;
 	draw_edges(edges, 3, 30);
 	struct gw_adjacency adjacency = view(edges);
-	struct gw_symmetric_source source = {&adjacency, 0, 0};
+	struct gw_symmetric_source source = {&adjacency, 0, 0, false};
 	assert_true(gw_fault_each(build_once, &source) > 0);
 	free(edges);
 }
@@ -151,7 +151,7 @@ static void test_too_big(void **state)
 	/* and by an adjacency that claims to have as many */
 	uint32_t none[2] = {0, 0};
 	struct gw_adjacency huge = {.indptr = none, .rows = 1, .edges = most, .columns = 1, .indptr_bytes = 4};
-	struct gw_symmetric_source source = {&huge, 0, 5};
+	struct gw_symmetric_source source = {&huge, 0, 5, false};
 	struct gw_symmetric graph;
 	assert_int_equal(gw_symmetric_build(&source, 1, 6, 1, &graph), GW_LIMIT);
 }

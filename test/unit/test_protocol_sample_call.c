@@ -246,61 +246,76 @@ static void make_picks(struct gw_picks *picks, uint64_t seed, uint64_t n, uint32
 	}
 }
 
-static void print_run(struct reply *reply, const struct gw_picks *picks, uint32_t id_bytes)
+static void print_run(struct reply *reply, const struct gw_picks *picks, struct gw_sample_form form)
 {
-	size_t bytes = gw_sample_run_bytes(picks->dst_count, picks->edge_count, id_bytes);
+	size_t bytes = gw_sample_run_bytes(picks->dst_count, picks->edge_count, form);
 	assert_int_equal(bytes % 8, 0);
 	assert_int_equal(gw_vec_reserve(&reply->bytes, reply->used + bytes), GW_OK);
-	gw_sample_run_print(picks, id_bytes, (uint8_t *)reply->bytes.data + reply->used);
+	gw_sample_run_print(picks, form, (uint8_t *)reply->bytes.data + reply->used);
 	reply->used += bytes;
+}
+
+static const struct gw_sample_form whole_form = {.id_bytes = 4};
+
+static gw_status parse_reply_of(const struct reply *reply, bool no_edges, size_t bytes, uint32_t rows_max,
+				struct gw_picks *out, uint32_t *answered)
+{
+	uint8_t *exact = malloc(bytes ? bytes : 1);
+	memcpy(exact, reply->bytes.data, bytes);
+	gw_status status = gw_sample_reply_parse(exact, bytes, rows_max, no_edges, out, answered);
+	free(exact);
+	return status;
 }
 
 static gw_status parse_reply(const struct reply *reply, size_t bytes, uint32_t rows_max, struct gw_picks *out,
 			     uint32_t *answered)
 {
-	uint8_t *exact = malloc(bytes ? bytes : 1);
-	memcpy(exact, reply->bytes.data, bytes);
-	gw_status status = gw_sample_reply_parse(exact, bytes, rows_max, out, answered);
-	free(exact);
-	return status;
+	return parse_reply_of(reply, false, bytes, rows_max, out, answered);
+}
+
+static void check_reply(struct gw_sample_form form)
+{
+	struct reply reply = {0};
+	struct gw_picks sent[3], got = {0};
+	static const uint64_t rows[] = {1, 0, 255};
+	for (int i = 0; i < 3; i++) {
+		make_picks(&sent[i], (uint64_t)i + form.id_bytes, rows[i], form.id_bytes);
+		print_run(&reply, &sent[i], form);
+	}
+	uint32_t answered;
+	assert_int_equal(parse_reply_of(&reply, form.no_edges, reply.used, ROWS, &got, &answered), GW_OK);
+	assert_int_equal(answered, 256);
+	/* A second reply is appended to the first. */
+	assert_int_equal(parse_reply_of(&reply, form.no_edges, reply.used, ROWS, &got, &answered), GW_OK);
+	assert_int_equal(answered, 256);
+	assert_int_equal(got.dst_count, 512);
+	uint64_t dst = 0, edge = 0;
+	for (int i = 0; i < 6; i++) {
+		const struct gw_picks *p = &sent[i % 3];
+		assert_memory_equal((uint32_t *)got.counts.data + dst, p->counts.data, p->dst_count * 4);
+		if (!form.no_edges)
+			assert_memory_equal((uint64_t *)got.positions.data + edge, p->positions.data,
+					    p->edge_count * 8);
+		assert_memory_equal((uint64_t *)got.neighbours.data + edge, p->neighbours.data, p->edge_count * 8);
+		dst += p->dst_count;
+		edge += p->edge_count;
+	}
+	assert_int_equal(got.edge_count, edge);
+	assert_int_equal(got.positions.data == NULL, form.no_edges);
+	/* One row more than was asked for. */
+	assert_int_equal(parse_reply_of(&reply, form.no_edges, reply.used, 255, &got, &answered), GW_PROTOCOL);
+	for (int i = 0; i < 3; i++)
+		gw_picks_free(&sent[i]);
+	gw_picks_free(&got);
+	gw_vec_free(&reply.bytes);
 }
 
 static void replies_come_back_as_they_were(void **state)
 {
 	(void)state;
 	for (uint32_t id_bytes = 4; id_bytes <= 8; id_bytes += 4) {
-		struct reply reply = {0};
-		struct gw_picks sent[3], got = {0};
-		static const uint64_t rows[] = {1, 0, 255};
-		for (int i = 0; i < 3; i++) {
-			make_picks(&sent[i], (uint64_t)i + id_bytes, rows[i], id_bytes);
-			print_run(&reply, &sent[i], id_bytes);
-		}
-		uint32_t answered;
-		assert_int_equal(parse_reply(&reply, reply.used, ROWS, &got, &answered), GW_OK);
-		assert_int_equal(answered, 256);
-		/* A second reply is appended to the first. */
-		assert_int_equal(parse_reply(&reply, reply.used, ROWS, &got, &answered), GW_OK);
-		assert_int_equal(answered, 256);
-		assert_int_equal(got.dst_count, 512);
-		uint64_t dst = 0, edge = 0;
-		for (int i = 0; i < 6; i++) {
-			const struct gw_picks *p = &sent[i % 3];
-			assert_memory_equal((uint32_t *)got.counts.data + dst, p->counts.data, p->dst_count * 4);
-			assert_memory_equal((uint64_t *)got.positions.data + edge, p->positions.data,
-					    p->edge_count * 8);
-			assert_memory_equal((uint64_t *)got.neighbours.data + edge, p->neighbours.data,
-					    p->edge_count * 8);
-			dst += p->dst_count;
-			edge += p->edge_count;
-		}
-		assert_int_equal(got.edge_count, edge);
-		/* One row more than was asked for. */
-		assert_int_equal(parse_reply(&reply, reply.used, 255, &got, &answered), GW_PROTOCOL);
-		for (int i = 0; i < 3; i++)
-			gw_picks_free(&sent[i]);
-		gw_picks_free(&got);
-		gw_vec_free(&reply.bytes);
+		check_reply((struct gw_sample_form){id_bytes, false});
+		check_reply((struct gw_sample_form){id_bytes, true});
 	}
 }
 
@@ -310,7 +325,7 @@ static void a_reply_cut_anywhere_is_refused(void **state)
 	struct reply reply = {0};
 	struct gw_picks sent;
 	make_picks(&sent, 5, 20, 4);
-	print_run(&reply, &sent, 4);
+	print_run(&reply, &sent, whole_form);
 	for (size_t n = 1; n < reply.used; n++) {
 		struct gw_picks got = {0};
 		uint32_t answered;
@@ -328,7 +343,7 @@ static void a_run_that_lies_is_refused(void **state)
 	struct reply reply = {0};
 	struct gw_picks sent, got = {0};
 	make_picks(&sent, 6, 20, 4);
-	print_run(&reply, &sent, 4);
+	print_run(&reply, &sent, whole_form);
 	struct gw_sample_run *run = reply.bytes.data;
 	const struct gw_sample_run good = *run;
 	const struct gw_sample_run lies[] = {
@@ -360,7 +375,7 @@ static gw_status parse_in_need(void *context)
 	const struct reply *reply = context;
 	struct gw_picks got = {0};
 	uint32_t answered;
-	gw_status status = gw_sample_reply_parse(reply->bytes.data, reply->used, ROWS, &got, &answered);
+	gw_status status = gw_sample_reply_parse(reply->bytes.data, reply->used, ROWS, false, &got, &answered);
 	gw_picks_free(&got);
 	return status;
 }
@@ -371,7 +386,7 @@ static void shortage_is_told(void **state)
 	struct reply reply = {0};
 	struct gw_picks sent;
 	make_picks(&sent, 7, 30, 8);
-	print_run(&reply, &sent, 8);
+	print_run(&reply, &sent, (struct gw_sample_form){.id_bytes = 8});
 	assert_true(gw_fault_each(parse_in_need, &reply) >= 3);
 	gw_picks_free(&sent);
 	gw_vec_free(&reply.bytes);

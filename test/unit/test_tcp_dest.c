@@ -11,8 +11,8 @@
 #include "test/support/transport_bed.h"
 #include "transport/tcp/client/dest.h"
 
-#define AREA_BYTES (512u << 10)
-#define RANGES_MAX 400u
+#define AREA_BYTES (1u << 20)
+#define RANGES_MAX 4096u
 #define PIECES_MAX 9u
 
 struct place {
@@ -135,6 +135,23 @@ static void gathers(void **state)
 	random_gather(place, 0, 8, 1);
 }
 
+/* As many rows as are copied around the caches, at any alignment. */
+static void many_long_rows(void **state)
+{
+	static const uint32_t sizes[] = {TCP_DEST_AROUND_ROW, 257, 300, 400, 512, 1000, TCP_DEST_DIRECT_SPAN - 1};
+	struct place *place = *state;
+	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
+		for (int round = 0; round < 9; round++) {
+			uint32_t least = (TCP_DEST_AROUND_BYTES + sizes[s] - 1) / sizes[s];
+			uint32_t most = (AREA_BYTES - 100) / (sizes[s] + 20) - 4;
+			const struct gw_gather gather = {.row_bytes = sizes[s], .stride = sizes[s] + 1};
+			assert_true(gw_tcp_dest_gather(place->area, &gather, least).around);
+			assert_false(gw_tcp_dest_gather(place->area, &gather, least - 1).around);
+			random_gather(place, least + (uint32_t)gw_below(&place->seed, most - least + 1), sizes[s],
+				      round % 3);
+		}
+}
+
 /* Spans of random lengths, some empty, adjacent or apart, in order or not. */
 static void random_spans(struct place *place, uint32_t n, uint32_t bytes_max, bool apart, bool shuffled)
 {
@@ -203,6 +220,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gathers),
+		cmocka_unit_test(many_long_rows),
 		cmocka_unit_test(spans),
 		cmocka_unit_test(one_piece_where_possible),
 	};

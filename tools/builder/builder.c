@@ -4,8 +4,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/files/filemap.h"
 #include "core/files/staging.h"
 #include "core/memory/alloc.h"
 #include "core/memory/memory.h"
@@ -25,13 +27,49 @@ static gw_status builder_make_room(void **elements, uint32_t count, uint32_t *ro
 	return GW_OK;
 }
 
+static bool is_mapped_input(const struct stat *file, const void *context)
+{
+	(void)context;
+	return gw_filemap_has(file);
+}
+
+/* Refuses to replace a graph if one of its files is an input. */
+static gw_status check_owned(const char *folder, bool (*is_input)(const struct stat *file, const void *context),
+			     const void *context)
+{
+	struct gw_owned *owned;
+	gw_status status = gw_meta_check_replaceable(folder, &owned);
+	const char *input = status == GW_OK && owned ? gw_owned_first(owned, folder, is_input, context) : NULL;
+	if (input)
+		status = gw_fail(GW_INVALID, "%s/%s: is an input, which --replace would remove; choose another --out",
+				 folder, input);
+	gw_owned_destroy(owned);
+	return status;
+}
+
 gw_status gw_builder_target_check(const char *folder, bool replace)
 {
 	if (!replace && access(folder, F_OK) == 0)
 		return gw_fail(GW_EXISTS, "%s exists already: remove it, choose another --out, or pass --replace",
 			       folder);
 	gw_status status = gw_staging_check_parent(folder);
-	return status == GW_OK && replace ? gw_meta_check_replaceable(folder, NULL) : status;
+	return status == GW_OK && replace ? check_owned(folder, is_mapped_input, NULL) : status;
+}
+
+static bool is_this_file(const struct stat *file, const void *input)
+{
+	const struct stat *other = input;
+	return file->st_dev == other->st_dev && file->st_ino == other->st_ino;
+}
+
+gw_status gw_builder_input_check(const char *folder, const char *input)
+{
+	struct stat in, out;
+	if (stat(input, &in) != 0 || stat(folder, &out) != 0)
+		return GW_OK;
+	if (is_this_file(&out, &in))
+		return gw_fail(GW_INVALID, "%s: is the input graph; choose another --out", folder);
+	return check_owned(folder, is_this_file, &in);
 }
 
 gw_status gw_builder_create(const char *graph_name, struct gw_builder **out)

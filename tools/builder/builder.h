@@ -78,8 +78,11 @@ struct gw_builder_stats {
 	uint64_t graph_id;
 };
 
-/* GW_EXISTS if the folder exists and replace is false. Call it before the work, not after. */
+/* GW_EXISTS if the folder exists and replace is false. Call it before the work, not after. GW_INVALID: with replace, a
+ * file of the graph in the folder is mapped: call it again when the inputs are open. */
 gw_status gw_builder_target_check(const char *folder, bool replace);
+/* GW_INVALID if the input is a file of the graph in the folder, which `replace` would remove, or the folder itself. */
+gw_status gw_builder_input_check(const char *folder, const char *input);
 
 gw_status gw_builder_create(const char *graph_name, struct gw_builder **out);
 void gw_builder_destroy(struct gw_builder *builder); /* NULL is allowed; releases everything that the builder owns */

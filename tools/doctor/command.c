@@ -14,7 +14,7 @@
 #include "core/memory/alloc.h"
 #include "core/system/parallel.h"
 #include "tools/doctor/doctor.h"
-#include "tools/replicate/replicate.h"
+#include "tools/means/means.h"
 #include "tools/tools.h"
 #ifdef GRAPHWIRE_VERBS
 #include "transport/verbs/library.h"
@@ -84,9 +84,8 @@ struct doctor_command {
 	struct gw_doctor_rates rates;
 	uint8_t key[KEY_BYTES_MAX];
 	bool json;
-	struct gw_replicate_plan plan; /* with --part-config: what each means saves, instead of a report of the host */
-	const char *part_config;
-	uint64_t steps;
+	struct gw_means_plan means; /* with its config: what each means saves, instead of a report of the host */
+	struct gw_means_table table;
 	struct gw_launched launched; /* if a launcher named the servers; else --server does */
 };
 
@@ -101,7 +100,13 @@ static gw_status doctor_take_server(void *input, char *text)
 
 static gw_status doctor_take_fanouts(void *input, char *text)
 {
-	return gw_replicate_fanouts_parse(text, &((struct doctor_command *)input)->plan);
+	return gw_replicate_fanouts_parse(text, &((struct doctor_command *)input)->means.trainers);
+}
+
+static gw_status doctor_take_features(void *input, char *text)
+{
+	struct gw_replicate_plan *trainers = &((struct doctor_command *)input)->means.trainers;
+	return gw_split_list(text, GW_REPLICATE_WORDS_MAX, trainers->features, &trainers->num_features);
 }
 
 static gw_status doctor_check_together(void *input)
@@ -109,9 +114,11 @@ static gw_status doctor_check_together(void *input)
 	struct doctor_command *c = input;
 	if (c->read && !c->doctor.bytes)
 		return gw_fail(GW_INVALID, "--read is for the plan of --bytes SIZE");
-	if (!c->part_config != (c->plan.fanouts.hops == 0))
+	if (!c->means.config != (c->means.trainers.fanouts.hops == 0))
 		return gw_fail(GW_INVALID, "--part-config and --fanouts belong together: give both, or none");
-	if (c->part_config)
+	if (!c->means.config && (c->means.memory || c->means.trainers.num_features))
+		return gw_fail(GW_INVALID, "--%s is for --part-config", c->means.memory ? "memory" : "features");
+	if (c->means.config)
 		return c->peers.count == 0 && !c->doctor.bytes
 			       ? GW_OK
 			       : gw_fail(GW_INVALID, "--part-config is about a graph: leave out --server and --bytes");
@@ -153,13 +160,19 @@ static const struct gw_option table[] = {
 	{"spin", "US", "check whether threads can poll so long here (serve --spin, spin_us of clients)", 0,
 	 GW_OPTION_NUMBER(struct doctor_command, doctor.spin_us, 1, 1000000)},
 	{"part-config", "JSON|FOLDER",
-	 "print what replicas and narrow rows of this partitioned graph would save, instead of a report of the host", 0,
-	 GW_OPTION_TEXT(struct doctor_command, part_config, .letter = 'p')},
+	 "print what each means saves for this partitioned graph: replicas, narrow rows, look-ahead, kept rows, lists of "
+	 "all parts, rows and lists on disk; instead of a report of the host",
+	 0, GW_OPTION_TEXT(struct doctor_command, means.config, .letter = 'p')},
 	{"fanouts", "N,N,...", "the fanouts of the trainers of --part-config", 0, GW_OPTION_CALL(doctor_take_fanouts)},
 	{"batch-size", "N", "their seeds of a mini-batch (default 1000)", 0,
-	 GW_OPTION_NUMBER(struct doctor_command, plan.batch_size, 1, 1u << 24)},
+	 GW_OPTION_NUMBER(struct doctor_command, means.trainers.batch_size, 1, 1u << 24)},
 	{"steps", "N", "mini-batches of each part that are counted (default 64; 0: an epoch)", 0,
-	 GW_OPTION_NUMBER(struct doctor_command, steps, 0, UINT64_MAX)},
+	 GW_OPTION_NUMBER(struct doctor_command, means.steps, 0, UINT64_MAX)},
+	{"features", "[TYPE:]NAME,...", "the features that they fetch (default: those with more than one number a row)",
+	 0, GW_OPTION_CALL(doctor_take_features)},
+	{"memory", "SIZE",
+	 "the memory of a host for its part and the means: print the combination that lets the fewest bytes travel", 0,
+	 GW_OPTION_NUMBER(struct doctor_command, means.memory, 1, 1ull << 50)},
 	{"json", NULL, "one JSON object", 0, GW_OPTION_FLAG(struct doctor_command, json)},
 	{0},
 };
@@ -199,8 +212,10 @@ static void look_at_devices(struct doctor_command *c)
 static gw_status doctor_run(struct doctor_command *c)
 {
 	gw_status status = GW_OK;
-	if (c->part_config)
-		return gw_replicate_curve(&c->plan, c->part_config, c->steps, c->json);
+	if (c->means.config) {
+		status = gw_means_count(&c->means, &c->table);
+		return status == GW_OK ? gw_means_print(&c->table, c->json) : status;
+	}
 	if (c->key_file) {
 		status = gw_key_read(c->key_file, c->key, &c->peers.key_bytes);
 		c->peers.key = c->key;
@@ -245,9 +260,9 @@ int gw_tool_doctor(int argc, char **argv)
 		c->peers.row_bytes = 512;
 		c->peers.timeout_ms = 5000;
 		c->peers.measure_ms = 800;
-		c->plan.batch_size = 1000;
-		c->plan.seed = 1;
-		c->steps = 64;
+		c->means.trainers.batch_size = 1000;
+		c->means.trainers.seed = 1;
+		c->means.steps = 64;
 		gw_options_parse(&options, argc, argv, c);
 	}
 	gw_status status = c ? doctor_run(c) : GW_NO_MEMORY;

@@ -36,6 +36,7 @@ struct combine_type {
 struct combine_arguments {
 	const char *out, *name;
 	struct gw_builder_options build;
+	bool renew;
 	const char *records[RECORDS_MAX];
 	uint32_t num_records;
 	struct combine_graph *graphs;
@@ -317,11 +318,23 @@ static gw_status combine_write(struct combining *c)
 	return status == GW_OK ? gw_records_add(c->writer, a->records, a->num_records) : status;
 }
 
+static gw_status combine_check_output(const struct combine_arguments *a)
+{
+	gw_status status = gw_builder_target_check(a->out, a->build.replace);
+	for (uint32_t i = 0; i < a->num_graphs && status == GW_OK && a->build.replace && !a->renew; i++) {
+		const char *folder = a->graphs[i].meta->folder;
+		status = gw_builder_input_check(a->out, folder[0] ? folder : ".");
+	}
+	return status;
+}
+
 static gw_status combine_run(const struct combine_arguments *a)
 {
 	struct combining c = {.a = a};
 	struct gw_phase phase = gw_phase_begin(1, a->build.quiet);
 	gw_status status = combine_schema(&c, a->name ? a->name : "graph");
+	if (status == GW_OK)
+		status = combine_check_output(a);
 	if (status == GW_OK)
 		status = gw_writer_open(a->out, c.meta, a->build.replace, &c.writer);
 	if (status == GW_OK) {
@@ -357,6 +370,8 @@ static const struct gw_option combine_table[] = {
 	 "store this JSON as NAME.KIND.json; KIND is tables or build. The graph's id takes the place of its first 16 "
 	 "zeros",
 	 0, GW_OPTION_CALL(combine_take_record)},
+	{"renew", NULL, "the graph that --replace replaces may be one of those that types come from", 0,
+	 GW_OPTION_FLAG(A, renew)},
 	GW_OUTPUT_OPTIONS(A, , "graph", 0),
 	{0},
 };

@@ -51,6 +51,8 @@ static gw_status run_steps(struct gw_import *im)
 		status = gw_import_open_tables(im);
 	if (status == GW_OK)
 		status = gw_import_open_features(im);
+	if (status == GW_OK)
+		status = gw_builder_target_check(im->options->out, im->options->build.replace);
 	if (status != GW_OK)
 		return status;
 	uint64_t text_bytes = 0, inflated_bytes = 0;

@@ -35,7 +35,7 @@ void gw_assignment_free(struct gw_assignment *assignment)
 	*assignment = (struct gw_assignment){0};
 }
 
-gw_status gw_plan_memory_check(const struct gw_plan *plan, uint64_t bytes, const char *what)
+gw_status gw_plan_memory_check(const struct gw_plan *plan, uint64_t bytes, const char *what, const char *others)
 {
 	char want[GW_UNIT_TEXT_MAX], have[GW_UNIT_TEXT_MAX];
 	gw_status status;
@@ -50,7 +50,7 @@ gw_status gw_plan_memory_check(const struct gw_plan *plan, uint64_t bytes, const
 		return GW_OK;
 	char why[GW_ERROR_TEXT_MAX];
 	snprintf(why, sizeof(why), "%s", gw_last_error());
-	return gw_fail(status, "%s; use --method lp or --method random, which need less memory, or set --memory", why);
+	return gw_fail(status, "%s; use %s, or set --memory", why, others);
 }
 
 uint64_t gw_plan_lists_bytes(const struct gw_plan *plan)

@@ -176,7 +176,8 @@ static gw_status kaminpar_assign(struct kaminpar_plan *k)
 		status = gw_list_file_make(balance, &k->spill, gw_plan_lists_bytes(k->plan), balance->quantities > 1,
 					   &k->lists);
 	if (status == GW_OK)
-		status = gw_plan_memory_check(k->plan, gw_kaminpar_bytes(k->lists.nodes, k->lists.entries), "KaMinPar");
+		status = gw_plan_memory_check(k->plan, gw_kaminpar_bytes(k->lists.nodes, k->lists.entries), "KaMinPar",
+					      GW_PLAN_LESS_THAN_METIS);
 	if (status != GW_OK)
 		return status;
 	assignment->symmetric_s = (double)(gw_now_ns() - start_ns) * 1e-9;

@@ -1,8 +1,8 @@
 /* Assigns parts by label propagation: few edges between parts, in little memory.
  *
- *   symmetric graph as a file (lists.h) -> a stream, nodes of high degree first ──────────────┐ the one that cuts
- *                                       -> clusters, METIS on the graph of clusters ──────────┤ fewer edges
- *   -> moves of nodes that cut fewer edges, below the limits of all shares (refine.h) ◄───────┘
+ *   symmetric graph as a file (lists.h) -> clusters, METIS on the graph of clusters -> moves ──┐ the one that cuts
+ *                                       -> a stream, nodes of high degree first ───────────────┤ fewer edges
+ *   -> of the stream, moves too: of nodes, below the limits of all shares (refine.h) ◄─────────┘
  *   -> nodes without neighbours even out the parts
  *
  * On graphs with communities the clusters cut fewer edges. Where hubs hold most edges, clusters do not shrink the
@@ -18,6 +18,7 @@
 #include "tools/partition/lp.h"
 
 #define REFINE_PASSES 3u
+#define LP_BYTES_NODE 24u
 
 struct lp_plan {
 	const struct gw_plan *plan;
@@ -29,9 +30,10 @@ struct lp_plan {
 
 static uint64_t count_cut(const struct gw_list_file *lists, const int32_t *piece)
 {
-	uint64_t cut = 0;
+	uint64_t cut = 0, left = 0;
 	for (uint64_t v = 0; v < lists->nodes; v++) {
 		uint64_t n;
+		gw_list_file_leave(lists, v, &left);
 		const uint32_t *ids = gw_list_file_of(lists, v, &n);
 		for (uint64_t i = 0; i < n; i++)
 			cut += piece[ids[i]] != piece[v];
@@ -39,17 +41,25 @@ static uint64_t count_cut(const struct gw_list_file *lists, const int32_t *piece
 	return cut;
 }
 
-static gw_status lp_find(struct lp_plan *lp, int32_t *piece, int32_t *other)
+static gw_status lp_find(struct lp_plan *lp, int32_t *piece)
 {
+	const struct gw_balance *balance = &lp->balance;
+	const struct gw_list_file *lists = &lp->lists;
 	uint32_t pieces = lp->assignment->pieces;
 	bool contracted = false;
-	gw_status status = gw_lp_contract(&lp->balance, &lp->lists, pieces, other, &contracted);
-	if (status == GW_OK)
-		status = gw_lp_stream(&lp->balance, &lp->lists, pieces, piece);
-	if (status == GW_OK && contracted && count_cut(&lp->lists, other) <= count_cut(&lp->lists, piece))
-		memcpy(piece, other, lp->lists.nodes * sizeof(*piece));
-	if (contracted)
-		lp->assignment->process = "METIS";
+	gw_status status = gw_lp_contract(balance, lists, pieces, piece, &contracted);
+	if (status == GW_OK && contracted)
+		status = gw_refine(balance, lists, pieces, REFINE_PASSES, piece);
+	if (status != GW_OK)
+		return status;
+	lp->assignment->process = contracted ? "METIS" : NULL;
+	int32_t *other = gw_malloc(lists->nodes * sizeof(*other));
+	status = other ? gw_lp_stream(balance, lists, pieces, other) : GW_NO_MEMORY;
+	if (status == GW_OK && (!contracted || count_cut(lists, other) < count_cut(lists, piece))) {
+		memcpy(piece, other, lists->nodes * sizeof(*piece));
+		status = gw_refine(balance, lists, pieces, REFINE_PASSES, piece);
+	}
+	gw_free(other);
 	return status;
 }
 
@@ -67,13 +77,10 @@ static gw_status lp_assign(struct lp_plan *lp)
 
 	start_ns = gw_now_ns();
 	uint64_t nodes = lp->lists.nodes;
-	int32_t *piece = gw_calloc(nodes + 1, sizeof(*piece)), *other = gw_malloc((nodes + 1) * sizeof(*other));
-	status = piece && other ? GW_OK : GW_NO_MEMORY;
+	int32_t *piece = gw_calloc(nodes + 1, sizeof(*piece));
+	status = piece ? GW_OK : GW_NO_MEMORY;
 	if (status == GW_OK && nodes > 0)
-		status = lp_find(lp, piece, other);
-	gw_free(other);
-	if (status == GW_OK)
-		status = gw_refine(balance, &lp->lists, assignment->pieces, REFINE_PASSES, piece);
+		status = lp_find(lp, piece);
 	if (status == GW_OK)
 		status = gw_balance_fill_up(balance, lp->lists.origin, nodes, piece, assignment);
 	gw_free(piece);
@@ -82,10 +89,36 @@ static gw_status lp_assign(struct lp_plan *lp)
 	return status;
 }
 
+uint64_t gw_lp_bytes(uint64_t nodes)
+{
+	return nodes * LP_BYTES_NODE;
+}
+
+static gw_status lp_check(const struct gw_balance *balance)
+{
+	gw_status status = gw_list_file_check(balance);
+	return status != GW_OK
+		       ? status
+		       : gw_plan_memory_check(balance->plan, gw_lp_bytes(balance->base[balance->meta->num_ntypes]),
+					      "label propagation", GW_PLAN_LESS_THAN_LP);
+}
+
+gw_status gw_lp_check(const struct gw_plan *plan, const struct gw_part *part)
+{
+	struct gw_balance balance;
+	gw_status status = gw_balance_open(plan, part, &balance);
+	if (status == GW_OK)
+		status = lp_check(&balance);
+	gw_balance_free(&balance);
+	return status;
+}
+
 gw_status gw_assign_lp(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment)
 {
 	struct lp_plan lp = {.plan = plan, .assignment = assignment, .lists = {.fd = -1}};
 	gw_status status = gw_balance_open(plan, part, &lp.balance);
+	if (status == GW_OK && assignment->pieces > 1)
+		status = lp_check(&lp.balance);
 	if (status == GW_OK && assignment->pieces > 1)
 		status = lp_assign(&lp);
 	gw_list_file_close(&lp.lists);

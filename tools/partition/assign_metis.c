@@ -63,7 +63,7 @@ static gw_status survey(const struct metis_plan *m)
 	gw_status status = gw_metis_check_counts(nodes, edges - loops, loops, balance->quantities);
 	if (status == GW_OK)
 		status = gw_plan_memory_check(m->plan, gw_symmetric_bytes_max(nodes, edges - loops),
-					      "the symmetric graph for METIS");
+					      "the symmetric graph for METIS", GW_PLAN_LESS_THAN_METIS);
 	return status;
 }
 
@@ -81,7 +81,7 @@ gw_status gw_metis_check(const struct gw_plan *plan, const struct gw_part *part)
 			plan,
 			gw_symmetric_bytes_max(nodes, entries / 2) +
 				gw_metis_bytes(nodes, entries, m.balance.quantities, plan->parts * plan->trainers),
-			"METIS");
+			"METIS", GW_PLAN_LESS_THAN_METIS);
 	gw_balance_free(&m.balance);
 	return status;
 }
@@ -124,7 +124,7 @@ static gw_status cut(struct metis_plan *m, int32_t *piece)
 		return GW_OK;
 	}
 	uint64_t bytes = gw_metis_bytes(m->graph.nodes, m->graph.entries, m->constraints, pieces);
-	gw_status status = gw_plan_memory_check(m->plan, bytes, "METIS");
+	gw_status status = gw_plan_memory_check(m->plan, bytes, "METIS", GW_PLAN_LESS_THAN_METIS);
 	if (status == GW_OK)
 		status = gw_metis_run(&job);
 	if (status != GW_OK)

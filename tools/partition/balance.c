@@ -21,6 +21,7 @@ gw_status gw_balance_open(const struct gw_plan *plan, const struct gw_part *part
 		out->base[t + 1] = out->base[t] + meta->ntypes[t].count;
 	for (uint32_t e = 0; e < meta->num_etypes; e++) {
 		out->sources[e].adjacency = gw_part_adjacency(part, e);
+		out->sources[e].mapped = !gw_part_arena(part);
 		out->sources[e].src_base = out->base[meta->etypes[e].src];
 		out->sources[e].dst_base = out->base[meta->etypes[e].dst];
 		out->edges += out->sources[e].adjacency->edges;

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/memory/alloc.h"
 #include "core/system/progress.h"
 
 #define LOOK_MS 200 /* interval of the parent's progress updates */
@@ -70,6 +71,7 @@ gw_status gw_child_run(const char *what, int (*work)(void *context), void *conte
 		close(output);
 		return status;
 	}
+	gw_memory_trim(); /* what is free would be the child's too */
 	pid_t parent = getpid(), child = fork();
 	if (child == 0) {
 		close(alive[0]);

@@ -7,14 +7,15 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "core/errors/options.h"
+#include "core/files/filemap.h"
 #include "core/files/staging.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
+#include "tools/builder/builder.h"
 #include "tools/partition/report.h"
 #include "tools/tables_record.h"
 #include "tools/tools.h"
@@ -172,7 +173,7 @@ static const struct gw_option table[] = {
 	 GW_OPTION_TEXT(A, out, .missing = "name a new folder for the parts")},
 	{"method", "metis|lp|kaminpar|random|auto",
 	 "metis (default) cuts few edges; lp, label propagation, cuts about as few in less memory and time, for any size; "
-	 "kaminpar runs Python's module of that name; random needs least; auto takes metis if it fits, else lp",
+	 "kaminpar runs Python's module of that name; random needs least; auto takes metis if it fits, else lp, else random",
 	 1, GW_OPTION_CHOICE(A, plan.method, methods)},
 	{"python", "PROGRAM",
 	 "the Python that has the module kaminpar (default python3); install it with pip install kaminpar", 1,
@@ -248,12 +249,8 @@ static double partition_seconds_since(uint64_t start_ns)
 static void drop_mapping(const struct gw_part *part)
 {
 	const struct gw_array *array;
-	for (uint32_t i = 0; (array = gw_part_array_at(part, i)); i++) {
-		uintptr_t begin = ((uintptr_t)array->data + 4095) & ~(uintptr_t)4095;
-		uintptr_t end = ((uintptr_t)array->data + array->rows * array->row_bytes) & ~(uintptr_t)4095;
-		if (array->data && begin < end)
-			madvise((void *)begin, end - begin, MADV_DONTNEED);
-	}
+	for (uint32_t i = 0; (array = gw_part_array_at(part, i)); i++)
+		gw_filemap_drop(array->data, array->data + array->rows * array->row_bytes);
 }
 
 static uint64_t peak_bytes(int who)
@@ -267,14 +264,22 @@ static uint64_t peak_bytes(int who)
  * output, even with --replace. */
 static gw_status check_output(const struct partition_arguments *a, const struct gw_graph_meta *meta)
 {
-	struct stat in, out;
+	struct stat out;
 	if (!a->replace && lstat(a->out, &out) == 0)
 		return gw_fail(GW_EXISTS, "%s: exists already; remove it, or add --replace", a->out);
-	if (a->replace && stat(a->out, &out) == 0 && stat(meta->folder[0] ? meta->folder : ".", &in) == 0 &&
-	    in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-		return gw_fail(GW_INVALID, "%s: is the input graph; choose another --out", a->out);
 	gw_status status = gw_staging_check_parent(a->out);
-	return status == GW_OK && a->replace ? gw_meta_check_replaceable(a->out, NULL) : status;
+	if (status == GW_OK && a->replace)
+		status = gw_meta_check_replaceable(a->out, NULL);
+	if (status == GW_OK && a->replace)
+		status = gw_builder_input_check(a->out, meta->folder[0] ? meta->folder : ".");
+	for (uint32_t i = 0; i < a->plan.given_count && status == GW_OK && a->replace; i++) {
+		const char *word = a->given[i], *equals = strchr(word, '=');
+		struct stat given;
+		const char *path = stat(word, &given) != 0 && equals ? equals + 1 : word;
+		if (stat(path, &given) == 0 && S_ISREG(given.st_mode))
+			status = gw_builder_input_check(a->out, path);
+	}
+	return status;
 }
 
 /* Before reading the arrays: refuses METIS in a build without METIS, and by its JSON a graph that is too large for
@@ -304,18 +309,18 @@ static gw_status replicate_parts(const struct partition_arguments *a, struct gw_
 			       : gw_context(status, "%s: the parts are whole, and have no replicas", report->config);
 }
 
-static gw_status run_part(const struct partition_arguments *a, const struct gw_part *part,
-			  struct gw_plan_report *report)
+static gw_status run_part(struct partition_arguments *a, const struct gw_part *part, struct gw_plan_report *report)
 {
 	struct gw_assignment assignment = {0};
 	struct gw_plan_quality quality = {0};
 	struct gw_split_stats split;
 	struct gw_replicate_report replicas = {0};
 	uint64_t measure_ns;
-	const struct gw_plan *plan = &a->plan;
+	struct gw_plan *plan = &a->plan;
 	gw_status status = gw_assignment_make(plan, part, &assignment);
 	if (status == GW_OK)
 		status = gw_assign(plan, part, &assignment);
+	report->method = gw_plan_method_name(plan->method);
 	measure_ns = gw_now_ns();
 	if (status == GW_OK)
 		status = gw_plan_quality_measure(plan, part, &assignment, &quality);
@@ -329,9 +334,11 @@ static gw_status run_part(const struct partition_arguments *a, const struct gw_p
 	if (status == GW_OK) {
 		if (plan->chosen)
 			assignment.note =
-				plan->method == GW_PLAN_METIS
-					? "auto took metis, whose memory suffices"
-					: "auto took lp, because METIS does not take this graph within the memory";
+				plan->method == GW_PLAN_METIS ? "auto took metis, whose memory suffices"
+				: plan->method == GW_PLAN_LP
+					? "auto took lp, because METIS does not take this graph, or not within the memory"
+					: "auto took random, because METIS and lp do not take this graph, or not within "
+					  "the memory";
 		report->assignment = &assignment;
 		report->quality = &quality;
 		report->split = &split;
@@ -390,7 +397,6 @@ static gw_status partition_command_run(const struct partition_arguments *a)
 	status = gw_plan_choose(&found.plan, part);
 	if (status != GW_OK)
 		goto close_part;
-	snprintf(meta->part_method, sizeof(meta->part_method), "%s", gw_plan_method_name(found.plan.method));
 	struct gw_plan_report report = {.meta = meta, .open_s = partition_seconds_since(start_ns)};
 	report.total_s = report.open_s;
 	char *config = gw_format("%s/%s.json", a->out, meta->graph_name);

@@ -1,15 +1,17 @@
 /* See lists.h.
  *
- *   space reserved -> for each range of nodes: lists sorted -> repeats dropped, ids renumbered -> written
+ *   space reserved -> for each range of nodes: lists sorted -> repeats dropped, ids renumbered, in place -> written
  *   -> offsets, header, weights written -> the rest of the space given back -> mapped
  */
 #include "tools/partition/lists.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/files/filemap.h"
 #include "core/memory/alloc.h"
 #include "core/system/parallel.h"
 
@@ -20,6 +22,9 @@
 #define NARROW_IDS       (8u | 16u | 32u) /* of nodes, and of both kinds of weights */
 #define WEIGHT_UNITS     256u             /* the mean weight of a node */
 #define PIECE_NODES      65536u           /* whose weights are written at once */
+#define RANGES           8u               /* more memory than the lists of one in so many takes no time off */
+#define RANGE_BYTES      (4u << 20)
+#define LEAVE_BYTES      (2u << 20) /* of lists */
 
 struct writing {
 	const struct gw_balance *balance;
@@ -27,7 +32,6 @@ struct writing {
 	struct gw_symmetric_range range;
 	struct gw_list_file *out;
 	uint64_t *offset; /* [nodes + 1]: in bytes of the file */
-	uint32_t *ids;    /* of the range */
 };
 
 uint64_t gw_list_file_bytes_max(uint64_t nodes, uint64_t edges)
@@ -53,18 +57,22 @@ static gw_status lists_put(const struct writing *w, const void *data, uint64_t b
 	return GW_OK;
 }
 
+static uint32_t *list_in_range(const struct gw_symmetric_range *range, uint64_t v)
+{
+	return range->list + (range->ends[v] - range->ends[range->first]);
+}
+
 static gw_status drop_repeats(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	const struct writing *w = context;
-	const struct gw_symmetric_range *range = &w->range;
+	const struct gw_symmetric_range *range = context;
 	for (uint64_t v = range->first + begin; v < range->first + end; v++) {
-		const uint32_t *from = range->list + (range->ends[v] - range->ends[range->first]);
+		uint32_t *ids = list_in_range(range, v), *to = ids, last = UINT32_MAX; /* no node has this number */
 		uint64_t n = range->ends[v + 1] - range->ends[v];
-		uint32_t *to =
-			w->ids + (w->offset[range->number[v]] - w->offset[range->number[range->first]]) / sizeof(*to);
 		for (uint64_t i = 0; i < n; i++) {
-			if (i == 0 || from[i] != from[i - 1])
-				*to++ = range->number[from[i]];
+			uint32_t id = ids[i];
+			if (id != last)
+				*to++ = range->number[id];
+			last = id;
 		}
 	}
 	(void)thread;
@@ -74,22 +82,18 @@ static gw_status drop_repeats(void *context, uint64_t begin, uint64_t end, unsig
 static gw_status write_range(struct writing *w)
 {
 	const struct gw_symmetric_range *range = &w->range;
-	uint64_t first = range->number[range->first], at = w->offset[first], next = at;
-	for (uint64_t v = range->first; v < range->end; v++) {
+	uint64_t at = w->offset[range->number[range->first]], next = at;
+	gw_status status = gw_parallel_for(w->balance->plan->threads, range->end - range->first, ROWS_GRAIN,
+					   drop_repeats, &w->range);
+	for (uint64_t v = range->first; v < range->end && status == GW_OK; v++) {
+		uint64_t bytes = range->distinct[v - range->first] * sizeof(uint32_t);
+		memmove((char *)range->list + (next - at), list_in_range(range, v), bytes);
 		w->offset[range->number[v]] = next; /* a node without neighbours has the number of the next with some */
-		next += range->distinct[v - range->first] * sizeof(uint32_t);
-		if (range->distinct[v - range->first])
+		next += bytes;
+		if (bytes)
 			w->offset[range->number[v] + 1] = next;
 	}
-	w->ids = gw_malloc(next - at);
-	if (!w->ids)
-		return GW_NO_MEMORY;
-	gw_status status =
-		gw_parallel_for(w->balance->plan->threads, range->end - range->first, ROWS_GRAIN, drop_repeats, w);
-	if (status == GW_OK)
-		status = lists_put(w, w->ids, next - at, at);
-	gw_free(w->ids);
-	return status;
+	return status == GW_OK ? lists_put(w, range->list, next - at, at) : status;
 }
 
 /* Sums the quantities, and keeps the origins. */
@@ -148,11 +152,16 @@ static gw_status lists_write_file(struct writing *w, uint64_t bytes, bool weight
 	if (!w->offset)
 		return GW_NO_MEMORY;
 	w->offset[0] = head;
-	gw_status status = gw_symmetric_range_next(&w->range, bytes / 2);
+	uint64_t share = 2 * w->range.edges * sizeof(uint32_t) / RANGES;
+	if (share < RANGE_BYTES)
+		share = RANGE_BYTES;
+	if (bytes > share)
+		bytes = share;
+	gw_status status = gw_symmetric_range_next(&w->range, bytes);
 	while (status == GW_OK && w->range.first < w->range.end) {
 		status = write_range(w);
 		if (status == GW_OK)
-			status = gw_symmetric_range_next(&w->range, bytes / 2);
+			status = gw_symmetric_range_next(&w->range, bytes);
 	}
 	if (status == GW_OK)
 		status = lists_survey(w);
@@ -171,19 +180,29 @@ static gw_status lists_write_file(struct writing *w, uint64_t bytes, bool weight
 	return status;
 }
 
+gw_status gw_list_file_check(const struct gw_balance *balance)
+{
+	uint64_t nodes = balance->base[balance->meta->num_ntypes];
+	if (balance->quantities > GW_BALANCE_QUANTITIES_MAX)
+		return gw_fail(GW_LIMIT,
+			       "%u quantities to balance, and at most %u are supported; leave out "
+			       "--balance-ntypes, or use --method random, which balances every type",
+			       balance->quantities, GW_BALANCE_QUANTITIES_MAX);
+	return nodes < GW_SYMMETRIC_NODES_END
+		       ? GW_OK
+		       : gw_fail(GW_LIMIT, "%" PRIu64 " nodes do not fit in 32-bit ids; use --method random", nodes);
+}
+
 gw_status gw_list_file_make(const struct gw_balance *balance, struct gw_spill *spill, uint64_t bytes, bool weights,
 			    struct gw_list_file *out)
 {
 	const struct gw_graph_meta *meta = balance->meta;
 	struct writing w = {.balance = balance, .spill = spill, .out = out};
 	*out = (struct gw_list_file){.fd = -1};
-	if (balance->quantities > GW_BALANCE_QUANTITIES_MAX)
-		return gw_fail(GW_LIMIT,
-			       "%u quantities to balance, and at most %u are supported; leave out "
-			       "--balance-ntypes, or use --method random, which balances every type",
-			       balance->quantities, GW_BALANCE_QUANTITIES_MAX);
-	gw_status status = gw_symmetric_range_open(balance->sources, meta->num_etypes, balance->base[meta->num_ntypes],
-						   balance->plan->threads, &w.range);
+	gw_status status = gw_list_file_check(balance);
+	if (status == GW_OK)
+		status = gw_symmetric_range_open(balance->sources, meta->num_etypes, balance->base[meta->num_ntypes],
+						 balance->plan->threads, &w.range);
 	out->nodes = w.range.nodes;
 	if (status == GW_OK)
 		status = gw_spill_file(spill, gw_list_file_bytes_max(out->nodes, w.range.edges), &out->fd);
@@ -207,6 +226,16 @@ gw_status gw_list_file_make(const struct gw_balance *balance, struct gw_spill *s
 	out->offset = (const uint64_t *)out->map + HEADER_WORDS;
 	out->ids = (const uint32_t *)((const char *)out->map + out->offset[0]);
 	return GW_OK;
+}
+
+void gw_list_file_leave(const struct gw_list_file *lists, uint64_t v, uint64_t *left)
+{
+	uint64_t at = lists->offset[v];
+	if (at < *left + LEAVE_BYTES)
+		return;
+	*left = at;
+	gw_filemap_drop(lists->map, lists->offset + v);
+	gw_filemap_drop(lists->ids, (const char *)lists->map + at);
 }
 
 void gw_list_file_close(struct gw_list_file *lists)

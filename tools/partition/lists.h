@@ -24,6 +24,9 @@ struct gw_list_file {
 	uint64_t *total, *most; /* [quantities]: the sum over the nodes, and the greatest value of a node */
 };
 
+/* GW_LIMIT: too many nodes or quantities for a file. gw_list_file_make fails in the same way. */
+gw_status gw_list_file_check(const struct gw_balance *balance);
+
 /* Writes the file in the spill's folder, its space reserved first, in passes over the edges with about `bytes` of
  * memory besides 16 bytes a node. weights: each node weighs its share of all quantities; without them nodes weigh the
  * same. GW_LIMIT: more than 2^32 - 2 nodes, or quantities; GW_NO_MEMORY; GW_IO, GW_NO_SPACE. Close the lists in any
@@ -34,6 +37,10 @@ void gw_list_file_close(struct gw_list_file *lists); /* one with map NULL is all
 
 /* The bytes that the file takes at most. */
 uint64_t gw_list_file_bytes_max(uint64_t nodes, uint64_t edges);
+
+/* For a pass over the lists in the order of nodes, before node v: takes the pages of earlier lists out of the process's
+ * memory, a few MiB at a time. The kernel's cache keeps them. *left: 0 before the pass; then a place in the file. */
+void gw_list_file_leave(const struct gw_list_file *lists, uint64_t v, uint64_t *left);
 
 /* The list of node v: *n ids. */
 static inline const uint32_t *gw_list_file_of(const struct gw_list_file *lists, uint64_t v, uint64_t *n)

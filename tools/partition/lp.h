@@ -13,10 +13,10 @@ gw_status gw_lp_stream(const struct gw_balance *balance, const struct gw_list_fi
 		       int32_t *piece);
 
 /* Merges nodes into clusters of bounded size by label propagation, and cuts the graph of clusters with METIS:
- * Meyerhenke, Sanders, Schulz, "Partitioning complex networks via size-constrained clustering", 2014. Takes 16 bytes a
- * node besides `piece`, and METIS's memory for three tenths of the entries at most. *done is false, and piece is
- * unchanged, if the clusters have more edges among them, if the memory or METIS's limits do not allow them, or if the
- * build has no METIS. GW_NO_MEMORY, and the errors of gw_metis_run. */
+ * Meyerhenke, Sanders, Schulz, "Partitioning complex networks via size-constrained clustering", 2014. Takes 12 bytes a
+ * node and 4 a cluster besides `piece`, and METIS's memory for a fifth of the entries at most. *done is false, and
+ * piece has no pieces, if the clusters have more edges among them, if the memory or METIS's limits do not allow them,
+ * or if the build has no METIS. GW_NO_MEMORY, and the errors of gw_metis_run. */
 gw_status gw_lp_contract(const struct gw_balance *balance, const struct gw_list_file *lists, uint32_t pieces,
 			 int32_t *piece, bool *done);
 

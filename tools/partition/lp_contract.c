@@ -12,21 +12,22 @@
 #include "core/memory/alloc.h"
 #include "tools/partition/lp.h"
 
-#define CLUSTERS      20000u /* aimed at: the greatest cluster has 1 in CLUSTERS nodes */
+#define CLUSTERS      10000u /* aimed at: the greatest cluster has 1 in CLUSTERS nodes */
 #define SMALL_PIECE   16u    /* clusters that fit into a piece at least */
 #define ROUNDS        3u
 #define ROUNDS_MORE   2u
-#define TRIES         3u
+#define TRIES         4u
 #define HOPELESS      6u         /* tenths of the entries that stay: larger clusters will not do */
-#define SMALL_ENTRIES (1u << 20) /* that METIS gets in any case */
+#define SMALL_ENTRIES (1u << 18) /* that METIS gets in any case */
+#define SHARES        16u        /* of the lists: the pages of one may stay in memory while the next is summed */
 #define SUM_MAX       (1u << 30) /* of weights, for METIS's 32-bit sums */
 
 struct contract {
 	const struct gw_balance *balance;
 	const struct gw_list_file *lists;
 	uint32_t pieces;
-	uint32_t *cluster; /* [nodes]: a node of it; then its number */
-	uint32_t *weight;  /* [nodes]: the nodes of each cluster */
+	uint32_t *cluster; /* [nodes]: a node of it; then its number. The caller's pieces */
+	uint32_t *weight;  /* [nodes]: the nodes of each cluster; their numbers while their edges are summed */
 	uint32_t *links;   /* [nodes]: of the node or cluster at hand */
 	uint32_t *touched; /* [nodes]: clusters with links; the nodes in the order of clusters while these are summed */
 	uint64_t clusters;
@@ -39,8 +40,10 @@ struct contract {
 static void propagate(struct contract *c, uint64_t room)
 {
 	const struct gw_list_file *lists = c->lists;
+	uint64_t left = 0;
 	for (uint64_t v = 0; v < lists->nodes; v++) {
 		uint64_t n;
+		gw_list_file_leave(lists, v, &left);
 		const uint32_t *ids = gw_list_file_of(lists, v, &n);
 		uint32_t own = c->cluster[v], count = 0;
 		for (uint64_t i = 0; i < n; i++) {
@@ -65,90 +68,79 @@ static void propagate(struct contract *c, uint64_t room)
 }
 
 /* Appends the entries of a cluster. false: there are too many. */
-static gw_status sum_cluster(struct contract *c, const uint32_t *number, const uint32_t *members, uint32_t count,
-			     uint32_t self, uint32_t *seen, uint64_t *room, bool *fits)
+static bool sum_cluster(struct contract *c, const uint32_t *members, uint32_t count, uint32_t self)
 {
-	uint32_t found = 0;
+	uint64_t end = c->entries;
 	for (uint32_t m = 0; m < count; m++) {
 		uint64_t n;
 		const uint32_t *ids = gw_list_file_of(c->lists, members[m], &n);
 		c->ends += n;
 		for (uint64_t i = 0; i < n; i++) {
-			uint32_t other = number[c->cluster[ids[i]]];
-			if (other != self && c->links[other]++ == 0)
-				seen[found++] = other;
+			uint32_t other = c->weight[c->cluster[ids[i]]];
+			if (other == self || c->links[other]++ > 0)
+				continue;
+			if (end == c->most_entries)
+				return false;
+			c->adjncy[end++] = (int32_t)other;
 		}
 	}
-	*fits = c->entries + found <= c->most_entries;
-	if (*fits && c->entries + found > *room) {
-		uint64_t more = 2 * (c->entries + found) < c->most_entries ? 2 * (c->entries + found) : c->most_entries;
-		int32_t *ids = gw_realloc(c->adjncy, more, sizeof(*ids));
-		c->adjncy = ids ? ids : c->adjncy;
-		int32_t *weights = ids ? gw_realloc(c->adjwgt, more, sizeof(*weights)) : NULL;
-		c->adjwgt = weights ? weights : c->adjwgt;
-		if (!ids || !weights)
-			return GW_NO_MEMORY;
-		*room = more;
+	for (; c->entries < end; c->entries++) {
+		uint32_t *links = &c->links[c->adjncy[c->entries]];
+		c->adjwgt[c->entries] = (int32_t)(*links < INT32_MAX ? *links : INT32_MAX);
+		*links = 0;
 	}
-	for (uint32_t i = 0; i < found; i++) {
-		if (*fits) {
-			c->adjncy[c->entries] = (int32_t)seen[i];
-			c->adjwgt[c->entries++] =
-				(int32_t)(c->links[seen[i]] < INT32_MAX ? c->links[seen[i]] : INT32_MAX);
-		}
-		c->links[seen[i]] = 0;
-	}
-	return GW_OK;
+	return true;
 }
 
-/* Sums the edges among the clusters. *fits: they are few enough. number: [nodes], scratch; seen and first:
- * [clusters + 1]. */
-static gw_status sum_edges(struct contract *c, uint32_t *number, uint32_t *first, uint32_t *seen, bool *fits)
+/* Numbers the clusters, and lists their nodes in c->touched: those of cluster i begin at first[i]. first: [clusters +
+ * 1], zeros. */
+static void list_members(struct contract *c, uint32_t *first)
 {
-	uint64_t room = 0;
-	uint32_t *members = c->touched;
 	uint64_t nodes = c->lists->nodes, next = 0;
 	for (uint64_t v = 0; v < nodes; v++) {
 		if (c->weight[v] > 0) {
 			first[next + 1] = first[next] + c->weight[v];
-			number[v] = (uint32_t)next++;
+			c->weight[v] = (uint32_t)next++;
 		}
 	}
 	for (uint64_t v = 0; v < nodes; v++)
-		members[first[number[c->cluster[v]]]++] = (uint32_t)v;
+		c->touched[first[c->weight[c->cluster[v]]]++] = (uint32_t)v;
 	memmove(first + 1, first, c->clusters * sizeof(*first)); /* the fills have moved each begin to the end */
 	first[0] = 0;
-	c->entries = c->ends = 0;
-	c->xadj[0] = 0;
-	*fits = true;
-	gw_status status = GW_OK;
-	for (uint32_t at = 0; at < c->clusters && status == GW_OK && *fits; at++) {
-		status = sum_cluster(c, number, members + first[at], first[at + 1] - first[at], at, seen, &room, fits);
-		c->xadj[at + 1] = (int32_t)c->entries;
-	}
-	return status;
 }
 
+/* Sums the edges among the clusters. *fits: they are few enough; then c->cluster has the numbers of clusters. c->weight
+ * is of no use afterwards. */
 static gw_status contract_once(struct contract *c, bool *fits)
 {
 	uint64_t nodes = c->lists->nodes;
-	c->clusters = 0;
+	uint32_t begin = 0;
+	uint64_t gone = 0;
+	c->clusters = c->entries = c->ends = 0;
 	for (uint64_t v = 0; v < nodes; v++)
 		c->clusters += c->weight[v] > 0;
-	uint32_t *number = gw_malloc(nodes * sizeof(*number));
-	uint32_t *first = gw_calloc(c->clusters + 1, sizeof(*first));
-	uint32_t *seen = gw_malloc(c->clusters * sizeof(*seen));
 	gw_free(c->xadj);
 	c->xadj = gw_calloc(c->clusters + 1, sizeof(*c->xadj));
-	gw_status status = GW_NO_MEMORY;
-	if (number && first && seen && c->xadj)
-		status = sum_edges(c, number, first, seen, fits);
-	for (uint64_t v = 0; v < nodes && status == GW_OK && *fits; v++)
-		c->cluster[v] = number[c->cluster[v]];
-	gw_free(number);
-	gw_free(first);
-	gw_free(seen);
-	return status;
+	*fits = c->xadj;
+	if (!c->xadj)
+		return GW_NO_MEMORY;
+	list_members(c, (uint32_t *)c->xadj);
+	const uint64_t share = c->lists->entries / SHARES + SMALL_ENTRIES;
+	for (uint32_t at = 0; at < c->clusters && *fits; at++) {
+		if (c->ends - gone > share) {
+			gw_list_file_leave(c->lists, nodes, &(uint64_t){0});
+			gone = c->ends;
+		}
+		uint32_t end = (uint32_t)c->xadj[at + 1]; /* of the nodes; then of the entries */
+		*fits = sum_cluster(c, c->touched + begin, end - begin, at);
+		c->xadj[at + 1] = (int32_t)c->entries;
+		begin = end;
+	}
+	for (uint64_t v = 0; v < nodes && *fits; v++)
+		c->cluster[v] = c->weight[c->cluster[v]];
+	if (!*fits)
+		memset(c->links, 0, nodes * sizeof(*c->links));
+	return GW_OK;
 }
 
 /* Divides weights by a power of two so that their sum fits; weights that are not 0 stay at least `least`. */
@@ -190,7 +182,7 @@ static gw_status weigh_clusters(struct contract *c)
 	return GW_OK;
 }
 
-static gw_status cut_clusters(struct contract *c, int32_t *piece)
+static gw_status cut_clusters(struct contract *c)
 {
 	int32_t *of = gw_malloc(c->clusters * sizeof(*of));
 	gw_status status = of ? weigh_clusters(c) : GW_NO_MEMORY;
@@ -206,9 +198,16 @@ static gw_status cut_clusters(struct contract *c, int32_t *piece)
 	if (status == GW_OK)
 		status = gw_metis_run(&job);
 	for (uint64_t v = 0; v < c->lists->nodes && status == GW_OK; v++)
-		piece[v] = of[c->cluster[v]];
+		c->cluster[v] = (uint32_t)of[c->cluster[v]];
 	gw_free(of);
 	return status;
+}
+
+static void count_members(struct contract *c)
+{
+	memset(c->weight, 0, c->lists->nodes * sizeof(*c->weight));
+	for (uint64_t v = 0; v < c->lists->nodes; v++)
+		c->weight[c->cluster[v]]++;
 }
 
 /* Clusters whose graph is small enough, if there are any. */
@@ -216,14 +215,13 @@ static gw_status find_clusters(struct contract *c, bool *found)
 {
 	uint64_t nodes = c->lists->nodes, room = nodes / CLUSTERS, most = nodes / c->pieces / SMALL_PIECE;
 	gw_status status = GW_OK;
-	for (uint64_t v = 0; v < nodes; v++) {
+	for (uint64_t v = 0; v < nodes; v++)
 		c->cluster[v] = (uint32_t)v;
-		c->weight[v] = 1;
-	}
 	*found = false;
 	for (uint32_t at = 0; at < TRIES && status == GW_OK && !*found && c->entries <= c->ends / 10 * HOPELESS;
 	     at++, room *= 2) {
 		uint64_t bounded = room < most ? room : most;
+		count_members(c);
 		for (uint32_t round = 0; round < (at ? ROUNDS_MORE : ROUNDS); round++)
 			propagate(c, bounded < 2 ? 2 : bounded);
 		status = contract_once(c, found);
@@ -231,24 +229,34 @@ static gw_status find_clusters(struct contract *c, bool *found)
 	return status;
 }
 
+/* The entries that METIS may get: a fifth of all, as far as the plan's memory and 32 bits allow. */
+static uint64_t entries_allowed(const struct contract *c)
+{
+	uint64_t most = c->lists->entries / 5, of_entry = gw_metis_bytes(0, 1, 0, 0) + 2 * sizeof(int32_t);
+	uint64_t allowed = 2 * gw_plan_lists_bytes(c->balance->plan) / of_entry;
+	if (most < SMALL_ENTRIES)
+		most = SMALL_ENTRIES;
+	if (most > c->lists->entries)
+		most = c->lists->entries;
+	if (most > allowed)
+		most = allowed;
+	return most < INT32_MAX ? most : INT32_MAX - 1;
+}
+
 gw_status gw_lp_contract(const struct gw_balance *balance, const struct gw_list_file *lists, uint32_t pieces,
 			 int32_t *piece, bool *done)
 {
-	struct contract c = {.balance = balance, .lists = lists, .pieces = pieces};
-	uint64_t bytes = gw_metis_bytes(0, 1, 0, 0), allowed = 2 * gw_plan_lists_bytes(balance->plan);
+	struct contract c = {.balance = balance, .lists = lists, .pieces = pieces, .cluster = (uint32_t *)piece};
 	*done = false;
 	if (gw_metis_check_built() != GW_OK || lists->nodes < 2 * (uint64_t)pieces)
 		return GW_OK;
-	c.most_entries = lists->entries / 10 * 3 > SMALL_ENTRIES ? lists->entries / 10 * 3 : SMALL_ENTRIES;
-	if (c.most_entries > allowed / (bytes + 8))
-		c.most_entries = allowed / (bytes + 8);
-	if (c.most_entries > INT32_MAX - 1)
-		c.most_entries = INT32_MAX - 1;
-	c.cluster = gw_malloc(lists->nodes * sizeof(*c.cluster));
+	c.most_entries = entries_allowed(&c);
+	c.adjncy = gw_malloc(c.most_entries * sizeof(*c.adjncy)); /* what is never written takes no memory */
+	c.adjwgt = gw_malloc(c.most_entries * sizeof(*c.adjwgt));
 	c.weight = gw_malloc(lists->nodes * sizeof(*c.weight));
 	c.links = gw_calloc(lists->nodes, sizeof(*c.links));
 	c.touched = gw_malloc(lists->nodes * sizeof(*c.touched));
-	gw_status status = c.cluster && c.weight && c.links && c.touched ? GW_OK : GW_NO_MEMORY;
+	gw_status status = c.adjncy && c.adjwgt && c.weight && c.links && c.touched ? GW_OK : GW_NO_MEMORY;
 	bool found = false;
 	if (status == GW_OK)
 		status = find_clusters(&c, &found);
@@ -256,10 +264,9 @@ gw_status gw_lp_contract(const struct gw_balance *balance, const struct gw_list_
 	gw_free(c.links);
 	gw_free(c.touched);
 	if (status == GW_OK && found && c.clusters > pieces) {
-		status = cut_clusters(&c, piece);
+		status = cut_clusters(&c);
 		*done = status == GW_OK;
 	}
-	gw_free(c.cluster);
 	gw_free(c.xadj);
 	gw_free(c.adjncy);
 	gw_free(c.adjwgt);

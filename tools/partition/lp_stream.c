@@ -95,7 +95,9 @@ static void stream_lists(struct stream *s)
 	const struct gw_list_file *lists = s->shares.lists;
 	for (uint32_t bits = 32; bits > 0; bits--) {
 		uint32_t ntype = 0;
+		uint64_t left = 0;
 		for (uint64_t v = 0; v < lists->nodes; v++) {
+			gw_list_file_leave(lists, v, &left);
 			uint64_t n = (lists->offset[v + 1] - lists->offset[v]) / sizeof(uint32_t);
 			if (n >> (bits - 1) == 1)
 				assign_node(s, v, &ntype);
@@ -103,8 +105,11 @@ static void stream_lists(struct stream *s)
 	}
 	for (uint32_t pass = 0; pass < AGAIN; pass++) {
 		uint32_t ntype = 0;
-		for (uint64_t v = 0; v < lists->nodes; v++)
+		uint64_t left = 0;
+		for (uint64_t v = 0; v < lists->nodes; v++) {
+			gw_list_file_leave(lists, v, &left);
 			assign_node(s, v, &ntype);
+		}
 	}
 }
 

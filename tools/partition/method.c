@@ -15,20 +15,33 @@ const char *gw_plan_method_name(enum gw_plan_method method)
 	return methods[method].name;
 }
 
+static bool is_refusal(gw_status status)
+{
+	return status == GW_LIMIT || status == GW_NO_MEMORY || status == GW_UNSUPPORTED;
+}
+
 gw_status gw_plan_choose(struct gw_plan *plan, const struct gw_part *part)
 {
 	if (plan->method != GW_PLAN_AUTO)
 		return GW_OK;
 	gw_status status = gw_metis_check(plan, part);
-	bool refused = status == GW_LIMIT || status == GW_NO_MEMORY || status == GW_UNSUPPORTED;
-	if (status != GW_OK && !refused)
-		return status;
 	plan->chosen = true;
-	plan->method = refused && plan->objective == GW_PLAN_CUT ? GW_PLAN_LP : GW_PLAN_METIS;
-	return GW_OK;
+	plan->method = GW_PLAN_METIS;
+	if (is_refusal(status) && plan->objective == GW_PLAN_CUT) {
+		status = gw_lp_check(plan, part);
+		plan->method = is_refusal(status) ? GW_PLAN_RANDOM : GW_PLAN_LP;
+	}
+	return is_refusal(status) ? GW_OK : status;
 }
 
-gw_status gw_assign(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment)
+gw_status gw_assign(struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment)
 {
-	return methods[plan->method].assign(plan, part, assignment);
+	gw_status status = methods[plan->method].assign(plan, part, assignment);
+	while (status == GW_NO_MEMORY && plan->chosen && plan->objective == GW_PLAN_CUT &&
+	       plan->method != GW_PLAN_RANDOM) {
+		plan->method = plan->method == GW_PLAN_METIS ? GW_PLAN_LP : GW_PLAN_RANDOM;
+		assignment->process = NULL;
+		status = methods[plan->method].assign(plan, part, assignment);
+	}
+	return status;
 }

@@ -162,17 +162,26 @@ uint64_t gw_kaminpar_bytes(uint64_t nodes, uint64_t entries);
 
 /* Label propagation on the symmetric graph without loops and repeats, with METIS on a smaller graph where the build has
  * it (assign_lp.c). The same for any number of threads. GW_LIMIT: 2^32 - 1 nodes or more, or too many quantities;
- * GW_NO_MEMORY; GW_IO, GW_NO_SPACE: a temporary file; the errors of gw_metis_run. */
+ * GW_NO_MEMORY: the plan does not allow gw_lp_bytes, or they are not free; GW_IO, GW_NO_SPACE: a temporary file; the
+ * errors of gw_metis_run. */
 gw_status gw_assign_lp(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment);
+
+/* The bytes that label propagation needs for its nodes, in addition to those of lists. */
+uint64_t gw_lp_bytes(uint64_t nodes);
 
 /* Whether METIS would accept the graph: gw_assign_metis fails early in the same way. */
 gw_status gw_metis_check(const struct gw_plan *plan, const struct gw_part *part);
 
-/* The method that a plan with GW_PLAN_AUTO takes: METIS where it accepts the graph, else label propagation. */
+/* Whether label propagation accepts the graph: gw_assign_lp fails early in the same way. */
+gw_status gw_lp_check(const struct gw_plan *plan, const struct gw_part *part);
+
+/* The method that a plan with GW_PLAN_AUTO takes: METIS where it accepts the graph, else label propagation where that
+ * does, else random. Only METIS minimises the volume: if the plan asks for it, METIS's refusal is the error. */
 gw_status gw_plan_choose(struct gw_plan *plan, const struct gw_part *part);
 
-/* What the plan's method does: one of the functions above and below. */
-gw_status gw_assign(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment);
+/* What the plan's method does: one of the functions above and below. If gw_plan_choose has set the method, and its
+ * memory does not suffice after all, because other programs have taken it, the plan gets the next method. */
+gw_status gw_assign(struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment);
 
 /* Runs METIS on the symmetric graph of all types, without loops. The weight of an edge is its number of repetitions.
  * METIS runs in its own process; its output, exit or crash becomes an error here. GW_LIMIT: too many nodes, edges or
@@ -187,8 +196,10 @@ gw_status gw_metis_check_built(void);
 gw_status gw_metis_check_counts(uint64_t nodes, uint64_t edges, uint64_t loops, uint32_t constraints);
 
 /* GW_NO_MEMORY unless the plan allows the bytes, or without a limit, unless they are free: the text names `what` and
- * other methods. */
-gw_status gw_plan_memory_check(const struct gw_plan *plan, uint64_t bytes, const char *what);
+ * others, "--method random, which needs less". */
+gw_status gw_plan_memory_check(const struct gw_plan *plan, uint64_t bytes, const char *what, const char *others);
+#define GW_PLAN_LESS_THAN_METIS "--method lp or --method random, which need less memory"
+#define GW_PLAN_LESS_THAN_LP    "--method random, which needs less memory"
 
 /* The bytes for lists that a step holds: half of the plan's limit, because the kernel keeps pages of files in the rest.
  */

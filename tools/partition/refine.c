@@ -105,8 +105,10 @@ static void refine_sweep(struct refine *r, uint32_t pass, uint32_t passes, int32
 {
 	const struct gw_list_file *lists = r->shares.lists;
 	uint32_t ntype = 0;
+	uint64_t left = 0;
 	for (uint64_t v = 0; v < lists->nodes; v++) {
 		uint64_t n;
+		gw_list_file_leave(lists, v, &left);
 		const uint32_t *ids = gw_list_file_of(lists, v, &n);
 		uint32_t own = (uint32_t)piece[v], to;
 		for (uint64_t i = 0; i < n; i++) {

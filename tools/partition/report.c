@@ -28,7 +28,7 @@ static void partition_print_text(const struct gw_plan_report *r)
 {
 	const struct gw_plan_quality *q = r->quality;
 	char text[GW_UNIT_TEXT_MAX], more[GW_UNIT_TEXT_MAX];
-	printf("%s: %u part%s by %s\n", r->config, q->parts, q->parts == 1 ? "" : "s", r->meta->part_method);
+	printf("%s: %u part%s by %s\n", r->config, q->parts, q->parts == 1 ? "" : "s", r->method);
 	if (r->assignment->note)
 		printf("  note: %s\n", r->assignment->note);
 	printf("  edges cut        %s of %s, %.1f %%\n", gw_text_count(text, (double)q->edges_cut),
@@ -48,7 +48,7 @@ static void partition_print_text(const struct gw_plan_report *r)
 		print_share("training nodes", q->train, q->parts);
 	printf("seconds: open %.2f, symmetric graph %.2f, %s %.2f, cut and balance %.2f, renumber %.2f, edges %.2f, "
 	       "node data %.2f, sync %.2f; all %.2f\n",
-	       r->open_s, r->assignment->symmetric_s, r->meta->part_method, r->assignment->method_s, r->measure_s,
+	       r->open_s, r->assignment->symmetric_s, r->method, r->assignment->method_s, r->measure_s,
 	       r->split->renumber_s, r->split->edges_s, r->split->rows_s, r->split->commit_s, r->total_s);
 	printf("wrote %s; peak memory %s", gw_text_bytes(text, (double)r->split->bytes),
 	       gw_text_bytes(more, (double)r->peak_bytes));
@@ -99,12 +99,12 @@ static gw_status partition_print_json(const struct gw_plan_report *r)
 	snprintf(id, sizeof(id), "%016" PRIx64, r->split->graph_id);
 	json_t *object = json_pack(
 		"{s:s,s:s,s:s,s:i,s:I,s:I,s:f,s:{s:f,s:f},s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I}", "config", r->config,
-		"graph_id", id, "part_method", r->meta->part_method, "num_parts", (int)q->parts, "edges",
-		(json_int_t)q->edges, "edges_cut", (json_int_t)q->edges_cut, "cut_share", cut_share(q), "balance",
-		"nodes", gw_plan_balance(all, q->parts), "edges", gw_plan_balance(q->part_edges, q->parts),
-		"balance_ntypes", partition_types_of(r, true), "nodes_per_part", array_of(all, q->parts),
-		"ntypes_per_part", partition_types_of(r, false), "edges_per_part", array_of(q->part_edges, q->parts),
-		"seconds", seconds_of(r), "bytes", (json_int_t)r->split->bytes, "peak_bytes", (json_int_t)r->peak_bytes,
+		"graph_id", id, "part_method", r->method, "num_parts", (int)q->parts, "edges", (json_int_t)q->edges,
+		"edges_cut", (json_int_t)q->edges_cut, "cut_share", cut_share(q), "balance", "nodes",
+		gw_plan_balance(all, q->parts), "edges", gw_plan_balance(q->part_edges, q->parts), "balance_ntypes",
+		partition_types_of(r, true), "nodes_per_part", array_of(all, q->parts), "ntypes_per_part",
+		partition_types_of(r, false), "edges_per_part", array_of(q->part_edges, q->parts), "seconds",
+		seconds_of(r), "bytes", (json_int_t)r->split->bytes, "peak_bytes", (json_int_t)r->peak_bytes,
 		"peak_metis_bytes", (json_int_t)(r->assignment->has_objective ? r->peak_process_bytes : 0));
 	if (object && r->assignment->process)
 		json_object_set_new(object, "peak_process_bytes", json_integer((json_int_t)r->peak_process_bytes));

@@ -7,7 +7,8 @@
 
 struct gw_plan_report {
 	const char *config;               /* the new graph's JSON */
-	const struct gw_graph_meta *meta; /* names of types; the new part_method */
+	const struct gw_graph_meta *meta; /* names of types */
+	const char *method;               /* that assigned the parts */
 	const struct gw_assignment *assignment;
 	const struct gw_plan_quality *quality;
 	const struct gw_split_stats *split;

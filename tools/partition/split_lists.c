@@ -16,9 +16,11 @@
 #include "core/numbers/time_key.h"
 #include "core/system/parallel.h"
 #include "tools/partition/split.h"
+#include "tools/partition/symmetric.h"
 
 #define ROWS_GRAIN    2048u
 #define INSERTION_MAX 24u
+#define LEAVE_PARTS   64u  /* of more parts, mapping the lists again costs more than it saves */
 #define DEAL_PARTS    256u /* with more parts, counting costs more than comparing */
 
 struct entry {
@@ -183,8 +185,10 @@ static gw_status split_lists_fill_rows(void *context, uint64_t begin, uint64_t e
 	struct gw_split_lists *lists = fill->lists;
 	const struct gw_adjacency *from = lists->from;
 	struct room *room = &fill->rooms[thread];
+	uint64_t old = 0, old_first = begin < end ? gw_numbers_get(fill->old_id, lists->row_start + begin) : 0;
 	for (uint64_t row = begin; row < end; row++) {
-		uint64_t first, last, old = gw_numbers_get(fill->old_id, lists->row_start + row);
+		uint64_t first, last;
+		old = gw_numbers_get(fill->old_id, lists->row_start + row);
 		gw_adjacency_list(from, old, &first, &last);
 		uint64_t n = last - first, to = lists->offsets[row];
 		gw_status status = split_lists_make_room(room, n);
@@ -204,6 +208,8 @@ static gw_status split_lists_fill_rows(void *context, uint64_t begin, uint64_t e
 			gw_numbers_put(&lists->at, to + i, edge_at(from, first + room->entries[i].tie));
 		}
 	}
+	if (begin < end && (old - old_first) / LEAVE_PARTS < end - begin && !gw_part_arena(fill->split->part))
+		gw_symmetric_leave(from, old_first, old);
 	return GW_OK;
 }
 

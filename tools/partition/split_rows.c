@@ -9,8 +9,8 @@
  * inverse of orig_id for edges (core/graph/inverse.h). Fails with the writer's errors.
  */
 #include <string.h>
-#include <sys/mman.h>
 
+#include "core/files/filemap.h"
 #include "core/graph/alias.h"
 #include "core/graph/inverse.h"
 #include "core/memory/alloc.h"
@@ -70,13 +70,6 @@ static gw_status split_rows_finish(struct gw_split *split, struct gw_array_strea
 	return gw_writer_end(stream);
 }
 
-static void drop_pages(const uint8_t *from, const uint8_t *to)
-{
-	uintptr_t begin = ((uintptr_t)from + 4095) & ~(uintptr_t)4095, end = (uintptr_t)to & ~(uintptr_t)4095;
-	if (begin < end)
-		madvise((void *)begin, end - begin, MADV_DONTNEED);
-}
-
 static void copy_row(uint8_t *to, const uint8_t *from, uint64_t bytes)
 {
 	if (bytes == 4)
@@ -109,7 +102,7 @@ static gw_status split_rows_gather(const struct job *job, struct gw_array_stream
 		if (status != GW_OK)
 			return status;
 		if (mapped && row > dropped + DROP_BYTES) {
-			drop_pages(dropped, row);
+			gw_filemap_drop(dropped, row);
 			dropped = row;
 		}
 	}

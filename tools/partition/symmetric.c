@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "core/files/filemap.h"
 #include "core/memory/alloc.h"
 #include "core/system/parallel.h"
 
@@ -48,6 +49,21 @@ uint64_t gw_symmetric_bytes_max(uint64_t nodes, uint64_t edges)
 	       4 * edges * sizeof(int32_t) + (2 * nodes + 1) * sizeof(int32_t);
 }
 
+void gw_symmetric_leave(const struct gw_adjacency *a, uint64_t first, uint64_t last)
+{
+	const char *ids = a->indices;
+	uint64_t begin, end, unused;
+	gw_adjacency_list(a, first, &begin, &unused);
+	gw_adjacency_list(a, last, &unused, &end);
+	gw_filemap_drop(ids + begin * a->index_bytes, ids + end * a->index_bytes);
+}
+
+static void leave_rows(const struct gw_symmetric_source *source, uint64_t begin, uint64_t end)
+{
+	if (source->mapped && begin < end)
+		gw_symmetric_leave(source->adjacency, begin, end - 1);
+}
+
 static gw_status count_loops(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	struct gw_symmetric_build *build = context;
@@ -61,6 +77,7 @@ static gw_status count_loops(void *context, uint64_t begin, uint64_t end, unsign
 			loops += source->src_base + gw_load_id(a->indices, a->index_bytes, i) == self;
 	}
 	__atomic_fetch_add(build->loops, loops, __ATOMIC_RELAXED);
+	leave_rows(source, begin, end);
 	(void)thread;
 	return GW_OK;
 }
@@ -98,6 +115,7 @@ static gw_status count_ends(void *context, uint64_t begin, uint64_t end, unsigne
 		}
 		__atomic_fetch_add(&build->counts[self], own, __ATOMIC_RELAXED);
 	}
+	leave_rows(source, begin, end);
 	(void)thread;
 	return GW_OK;
 }
@@ -143,6 +161,7 @@ static gw_status scatter_ends(void *context, uint64_t begin, uint64_t end, unsig
 		scatter(build, begin, end, true);
 	else
 		scatter(build, begin, end, false);
+	leave_rows(build->source, begin, end);
 	(void)thread;
 	return GW_OK;
 }
@@ -272,7 +291,7 @@ gw_status gw_symmetric_range_open(const struct gw_symmetric_source *sources, siz
 				  unsigned threads, struct gw_symmetric_range *out)
 {
 	*out = (struct gw_symmetric_range){.all = nodes};
-	if (nodes >= UINT32_MAX)
+	if (nodes >= GW_SYMMETRIC_NODES_END)
 		return gw_fail(GW_LIMIT, "%llu nodes do not fit in 32-bit ids", (unsigned long long)nodes);
 	struct gw_symmetric_build *build = gw_calloc(1, sizeof(*build));
 	if (!build)

@@ -8,6 +8,7 @@
 struct gw_symmetric_source {
 	const struct gw_adjacency *adjacency; /* from a graph in one part */
 	uint64_t src_base, dst_base;
+	bool mapped; /* its arrays are of mapped files, whose pages leave the process once they are read */
 };
 
 struct gw_symmetric {
@@ -21,6 +22,10 @@ struct gw_symmetric {
 			  */
 	struct gw_arena *arena;
 };
+
+/* After a pass over lists of a mapped file, from that of row `first` to that of row `last`: their pages leave the
+ * process's memory (gw_filemap_drop). */
+void gw_symmetric_leave(const struct gw_adjacency *adjacency, uint64_t first, uint64_t last);
 
 /* The number of edges whose two ends are the same node. */
 uint64_t gw_symmetric_loops(const struct gw_symmetric_source *sources, size_t count, unsigned threads);
@@ -49,8 +54,10 @@ struct gw_symmetric_range {
 	struct gw_symmetric_build *build;
 };
 
+#define GW_SYMMETRIC_NODES_END UINT32_MAX /* more than any number of nodes */
+
 /* Counts the ends of all nodes, 12 bytes a node; the range is empty. sources stay borrowed. GW_LIMIT if nodes are
- * 2^32 - 1 or more; GW_NO_MEMORY. Close the range in any case. */
+ * GW_SYMMETRIC_NODES_END or more; GW_NO_MEMORY. Close the range in any case. */
 gw_status gw_symmetric_range_open(const struct gw_symmetric_source *sources, size_t count, uint64_t nodes,
 				  unsigned threads, struct gw_symmetric_range *out);
 /* Goes on to the next nodes, as many as have lists in about `bytes` of memory, or one node. Reads all edges. At the end

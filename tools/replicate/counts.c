@@ -11,10 +11,12 @@
 #include "core/memory/alloc.h"
 #include "tools/replicate/replicate.h"
 
-gw_status gw_hot_client_open(const struct gw_hot_graph *graph, struct gw_client **out)
+gw_status gw_hot_client_open(const struct gw_hot_graph *graph, const char *neighbours, struct gw_client **out)
 {
-	const struct gw_client_options options = {
-		.part_config = graph->config, .threads = graph->threads < 64 ? graph->threads : 64, .no_verify = true};
+	const struct gw_client_options options = {.part_config = graph->config,
+						  .threads = graph->threads < 64 ? graph->threads : 64,
+						  .neighbours = neighbours,
+						  .no_verify = true};
 	return gw_client_open_lists(&options, out);
 }
 
@@ -30,49 +32,50 @@ static int64_t *hot_seeds(const struct gw_hot_graph *graph, uint32_t part)
 	return seeds;
 }
 
-static gw_status count_epoch(const struct gw_hot_graph *graph, struct gw_loader *loader, uint64_t steps, double *hot,
-			     uint64_t *batches)
+gw_status gw_hot_loader_open(const struct gw_hot_graph *graph, struct gw_client *client, uint32_t part, uint32_t hops,
+			     const int32_t *fanouts, uint64_t seed, struct gw_loader **out)
+{
+	int64_t *seeds = hot_seeds(graph, part);
+	*out = NULL;
+	if (!seeds)
+		return GW_NO_MEMORY;
+	const struct gw_loader_options options = {.spec = {.ntype = graph->ntype, .hops = hops, .fanouts = fanouts},
+						  .ids = seeds,
+						  .id_count = graph->seeds[part],
+						  .batch_size = graph->batch_size,
+						  .shuffle = true,
+						  .seed = seed,
+						  .world = 1,
+						  .last = GW_LAST_SHORT};
+	gw_status status = gw_loader_open(client, &options, out);
+	gw_free(seeds);
+	return status;
+}
+
+static gw_status count_epoch(const struct gw_hot_graph *graph, struct gw_loader *loader, double *hot)
 {
 	struct gw_minibatch *batch = NULL;
-	gw_status status = GW_OK;
-	for (uint64_t step = 0; steps == 0 || step < steps; step++) {
-		status = gw_loader_next(loader, &batch, -1);
-		if (status != GW_OK)
-			break;
+	gw_status status;
+	while ((status = gw_loader_next(loader, &batch, -1)) == GW_OK) {
 		for (uint32_t t = 0; t < batch->num_ntypes; t++) {
 			for (uint64_t i = 0; i < batch->node_counts[t]; i++)
 				hot[graph->first[t] + (uint64_t)batch->nodes[t][i]]++;
 		}
-		++*batches;
 		gw_minibatch_release(batch);
 	}
 	return status == GW_END ? GW_OK : status;
 }
 
 gw_status gw_hot_counts(const struct gw_hot_graph *graph, struct gw_client *client, uint32_t part, uint32_t epochs,
-			uint64_t steps, uint64_t seed, double *hot, uint64_t *batches)
+			uint64_t seed, double *hot)
 {
 	struct gw_loader *loader = NULL;
 	memset(hot, 0, gw_hot_nodes(graph) * sizeof(*hot));
-	*batches = 0;
 	if (graph->seeds[part] == 0)
 		return GW_OK;
-	int64_t *seeds = hot_seeds(graph, part);
-	if (!seeds)
-		return GW_NO_MEMORY;
-	const struct gw_loader_options options = {
-		.spec = {.ntype = graph->ntype, .hops = graph->hops, .fanouts = graph->fanouts},
-		.ids = seeds,
-		.id_count = graph->seeds[part],
-		.batch_size = graph->batch_size,
-		.shuffle = true,
-		.seed = seed,
-		.world = 1,
-		.last = GW_LAST_SHORT};
-	gw_status status = gw_loader_open(client, &options, &loader);
+	gw_status status = gw_hot_loader_open(graph, client, part, graph->hops, graph->fanouts, seed, &loader);
 	for (uint32_t epoch = 0; epoch < epochs && status == GW_OK; epoch++)
-		status = count_epoch(graph, loader, steps, hot, batches);
+		status = count_epoch(graph, loader, hot);
 	gw_loader_close(loader);
-	gw_free(seeds);
 	return status;
 }

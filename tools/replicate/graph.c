@@ -159,14 +159,13 @@ void gw_hot_drop_own(const struct gw_hot_graph *graph, uint32_t part, double *ho
 gw_status gw_hot_of_part(const struct gw_hot_graph *graph, const struct gw_replicate_plan *plan,
 			 struct gw_client *client, uint32_t part, double *hot)
 {
-	uint64_t batches;
 	gw_status status;
 	if (plan->by == GW_HOT_VIP)
 		status = gw_hot_vip(graph, part, hot);
 	else if (plan->by == GW_HOT_DEGREE)
 		status = gw_hot_degree(graph, hot);
 	else
-		status = gw_hot_counts(graph, client, part, plan->epochs, 0, plan->seed, hot, &batches);
+		status = gw_hot_counts(graph, client, part, plan->epochs, plan->seed, hot);
 	if (status == GW_OK)
 		gw_hot_drop_own(graph, part, hot);
 	return status;

@@ -99,13 +99,16 @@ static inline uint64_t gw_hot_nodes(const struct gw_hot_graph *graph)
 gw_status gw_hot_vip(const struct gw_hot_graph *graph, uint32_t part, double *hot);
 /* degree.c: the same for all parts. */
 gw_status gw_hot_degree(const struct gw_hot_graph *graph, double *hot);
-/* counts.c: how many mini-batches of the epochs have the node, or the first `steps` batches of one
- * epoch; *batches: how many there were, of all epochs. */
+/* counts.c: how many mini-batches of the epochs have the node. */
 struct gw_client;
+struct gw_loader;
 gw_status gw_hot_counts(const struct gw_hot_graph *graph, struct gw_client *client, uint32_t part, uint32_t epochs,
-			uint64_t steps, uint64_t seed, double *hot, uint64_t *batches);
-/* A client that has the lists of the graph, and none of its features. */
-gw_status gw_hot_client_open(const struct gw_hot_graph *graph, struct gw_client **out);
+			uint64_t seed, double *hot);
+/* A client that has the lists of the graph, and none of its features. neighbours: as gw_client_options. */
+gw_status gw_hot_client_open(const struct gw_hot_graph *graph, const char *neighbours, struct gw_client **out);
+/* A loader over the seeds of a part, at its first epoch. fanouts: [hops][etypes]. */
+gw_status gw_hot_loader_open(const struct gw_hot_graph *graph, struct gw_client *client, uint32_t part, uint32_t hops,
+			     const int32_t *fanouts, uint64_t seed, struct gw_loader **out);
 /* By the plan; client: of GW_HOT_EPOCHS. Nodes that the part owns are set to 0. */
 gw_status gw_hot_of_part(const struct gw_hot_graph *graph, const struct gw_replicate_plan *plan,
 			 struct gw_client *client, uint32_t part, double *hot);
@@ -153,12 +156,5 @@ gw_status gw_replicate_costs(const struct gw_replicate_plan *plan, const struct 
 /* Whether the plan means an array, whose type has nodes. */
 bool gw_replicate_means(const struct gw_replicate_plan *plan, const struct gw_graph_meta *meta,
 			const struct gw_array_meta *array);
-
-/* --- curve.c: what each means saves, for graphwire doctor. --- */
-
-/* Prints the bytes of remote rows of a mini-batch over the memory that saves them: replicas of several shares by
- * degree, by vip and by the exact counts of the same batches, and narrow rows. steps: batches of each part that are
- * counted; 0: an epoch. json: one JSON object. */
-gw_status gw_replicate_curve(const struct gw_replicate_plan *plan, const char *config, uint64_t steps, bool json);
 
 #endif

@@ -249,7 +249,7 @@ static gw_status replicate_all(struct replicate *r, const char *config, bool ver
 	if (status == GW_OK)
 		status = record(r);
 	if (status == GW_OK && r->plan->by == GW_HOT_EPOCHS)
-		status = gw_hot_client_open(&r->graph, &r->client);
+		status = gw_hot_client_open(&r->graph, NULL, &r->client);
 	for (uint32_t p = 0; p < r->meta->num_parts && status == GW_OK; p++)
 		status = replicate_part(r, p);
 	return status;

@@ -431,6 +431,7 @@ static gw_status verbs_client_serve(struct verbs_client *client)
 		send_reply(client);
 	}
 	gw_verbs_stream_grant(&client->stream);
+	gw_verbs_stream_flush(&client->stream);
 	return status != GW_OK ? status : client->stream.failure;
 }
 

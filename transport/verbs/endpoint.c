@@ -56,6 +56,7 @@ gw_status gw_verbs_connect(void *state, const struct gw_connect_options *options
 	endpoint->base = (struct gw_endpoint){.transport = &gw_transport_verbs, .group = loop->group};
 	endpoint->loop = loop;
 	endpoint->deferred.run = endpoint_run;
+	endpoint->leaving.run = gw_verbs_requests_leave;
 	endpoint->dynamic_reader.withdrawn = gw_verbs_dynamic_withdrawn;
 	endpoint->options = *options;
 	if (options->key) {
@@ -86,6 +87,8 @@ void gw_verbs_close(struct gw_endpoint *base)
 	struct verbs_endpoint *endpoint = (struct verbs_endpoint *)base;
 	for (struct gw_read_set *set = endpoint->sets; set; set = set->next)
 		set->last_accepted = true;
+	if (endpoint->leaving.queued) /* a goodbye */
+		gw_verbs_requests_leave(&endpoint->leaving);
 	gw_verbs_lose(endpoint, gw_fail(GW_CANCELLED, "the endpoint was closed"));
 	/* These sets had failed earlier, and waited only for the call with last = true. */
 	for (struct gw_read_set *set = endpoint->sets, *next; set; set = next) {
@@ -173,6 +176,7 @@ void gw_verbs_conns_end(struct verbs_endpoint *endpoint)
 	gw_verbs_reads_silenced(endpoint);
 	gw_verbs_rows_end(endpoint);
 	gw_verbs_undefer(endpoint->loop, &endpoint->deferred);
+	gw_verbs_undefer(endpoint->loop, &endpoint->leaving);
 	endpoint->established = endpoint->qp_count = 0;
 	endpoint->poller = NULL;
 }

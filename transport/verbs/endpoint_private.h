@@ -97,7 +97,7 @@ struct verbs_conn {
 
 struct verbs_endpoint {
 	struct gw_endpoint base;
-	struct verbs_deferred deferred;
+	struct verbs_deferred deferred, leaving; /* leaving: requests leave with the next poll */
 	struct verbs_loop *loop;
 	struct verbs_endpoint *next, **previous;
 	enum endpoint_phase phase;
@@ -243,6 +243,8 @@ static inline struct verbs_request *verbs_request_at(struct verbs_endpoint *endp
 void gw_verbs_requests_fail(struct verbs_endpoint *endpoint, gw_status status);
 
 void gw_verbs_requests_pump(struct verbs_endpoint *endpoint);
+/* endpoint->leaving: sends as far as credits and send buffers allow. The endpoint is open. */
+void gw_verbs_requests_leave(struct verbs_deferred *leaving);
 void gw_verbs_requests_tick(struct verbs_endpoint *endpoint, uint64_t now_ns);
 static inline uint32_t verbs_requests_open(const struct verbs_endpoint *endpoint)
 {

@@ -1,7 +1,8 @@
 /* Two-sided calls of a client. Each request is cut into messages, which are sent one after the other as credits allow.
- * Replies arrive in the order of the requests. A request whose caller has ended it (deadline, cancel) keeps its place
- * until its reply has arrived. Fails by losing the endpoint: on a reply that no request expects, and without memory for
- * a reply.
+ * Small requests leave together, with the next poll: those of all hops and batches in flight cost one call to the
+ * device. Replies arrive in the order of the requests. A request whose caller has ended it (deadline, cancel) keeps its
+ * place until its reply has arrived. Fails by losing the endpoint: on a reply that no request expects, and without
+ * memory for a reply.
  */
 #include <string.h>
 
@@ -154,6 +155,15 @@ void gw_verbs_requests_pump(struct verbs_endpoint *endpoint)
 	}
 	send_messages(endpoint);
 	gw_verbs_stream_grant(&endpoint->stream);
+	gw_verbs_stream_flush(&endpoint->stream);
+}
+
+void gw_verbs_requests_leave(struct verbs_deferred *leaving)
+{
+	struct verbs_endpoint *endpoint =
+		(struct verbs_endpoint *)(void *)((uint8_t *)leaving - offsetof(struct verbs_endpoint, leaving));
+	send_messages(endpoint);
+	gw_verbs_stream_flush(&endpoint->stream);
 }
 
 gw_status gw_verbs_request(struct gw_endpoint *base, uint16_t op, const struct gw_once *once, const void *bytes,
@@ -194,7 +204,10 @@ gw_status gw_verbs_request(struct gw_endpoint *base, uint16_t op, const struct g
 	endpoint->newest++;
 	endpoint->loop->open++;
 	endpoint->unsent_bytes += n;
-	send_messages(endpoint);
+	if (endpoint->unsent_bytes >= GW_TOGETHER_BYTES)
+		gw_verbs_requests_leave(&endpoint->leaving);
+	else
+		gw_verbs_defer(endpoint->loop, &endpoint->leaving);
 	return GW_OK;
 }
 

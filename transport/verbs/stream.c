@@ -3,6 +3,9 @@
  *   A: takes a credit, copies a piece into a send buffer, posts it ──▶ B: one of its posted receives
  *   B: handles it, posts the receive again, owes A a credit ─────▶ granted in B's next message, or in a separate one
  *
+ * Small messages are posted together: one call to the device and one completion for a list of work requests. The owner
+ * flushes when it has no more to send; the stream flushes earlier when the messages have GW_TOGETHER_BYTES or more.
+ *
  * A side begins with as many credits as the other side has receives. A message therefore always finds a posted receive:
  * a "receiver not ready" error would be a fault of Graphwire, and no retry hides it. A message that only grants credits
  * needs no credit; VERBS_RECEIVES_SPARE extra receives are for such messages. Two are enough: such a message grants at
@@ -113,7 +116,7 @@ gw_status gw_verbs_stream_send(struct verbs_stream *stream, const struct verbs_m
 	bool credit = header->type == VERBS_CREDIT;
 	struct verbs_qp *qp = stream->qp;
 	if ((!credit && stream->credits == 0) || stream->send_end - stream->send_begin == VERBS_SENDS ||
-	    verbs_qp_open(qp) >= qp->depth)
+	    verbs_qp_open(qp) + stream->unposted >= qp->depth)
 		return GW_AGAIN;
 	struct verbs_message message = *header;
 	message.credits = stream->grant;
@@ -124,18 +127,39 @@ gw_status gw_verbs_stream_send(struct verbs_stream *stream, const struct verbs_m
 		memcpy(place + sizeof(message), body, message.bytes);
 	stream->grant = 0;
 	stream->credits -= !credit;
-	verbs_qp_push(qp)->work = VERBS_SEND;
-	struct ibv_sge sge = {.addr = (uintptr_t)place,
-			      .length = (uint32_t)sizeof(message) + message.bytes,
-			      .lkey = stream->pages.mr->lkey};
-	struct ibv_send_wr wr = {.wr_id = verbs_wr_id(qp),
-				 .sg_list = &sge,
-				 .num_sge = 1,
-				 .opcode = IBV_WR_SEND,
-				 .send_flags = IBV_SEND_SIGNALED};
-	qp->unsignalled = 0;
-	gw_verbs_qp_post(qp, &wr, 1);
+	stream->unposted++;
+	stream->unposted_bytes += (uint32_t)sizeof(message) + message.bytes;
+	if (stream->unposted_bytes >= GW_TOGETHER_BYTES)
+		gw_verbs_stream_flush(stream);
 	return GW_OK;
+}
+
+void gw_verbs_stream_flush(struct verbs_stream *stream)
+{
+	struct ibv_send_wr works[VERBS_SENDS];
+	struct ibv_sge sges[VERBS_SENDS];
+	struct verbs_qp *qp = stream->qp;
+	uint32_t n = stream->unposted;
+	if (n == 0)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		struct verbs_message message;
+		uint8_t *place = send_place(stream, stream->send_end - n + i);
+		memcpy(&message, place, sizeof(message));
+		verbs_qp_push(qp)->work = VERBS_SEND;
+		sges[i] = (struct ibv_sge){.addr = (uintptr_t)place,
+					   .length = (uint32_t)sizeof(message) + message.bytes,
+					   .lkey = stream->pages.mr->lkey};
+		works[i] = (struct ibv_send_wr){.wr_id = verbs_wr_id(qp),
+						.next = i + 1 < n ? &works[i + 1] : NULL,
+						.sg_list = &sges[i],
+						.num_sge = 1,
+						.opcode = IBV_WR_SEND,
+						.send_flags = i + 1 < n ? 0 : IBV_SEND_SIGNALED};
+	}
+	qp->unsignalled = 0;
+	stream->unposted = stream->unposted_bytes = 0;
+	gw_verbs_qp_post(qp, works, n);
 }
 
 void gw_verbs_stream_grant(struct verbs_stream *stream)

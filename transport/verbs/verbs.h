@@ -424,6 +424,7 @@ struct verbs_stream {
 	uint32_t credits;         /* messages that the peer can still receive */
 	uint32_t grant;           /* credits not granted to the peer yet */
 	uint32_t send_begin, send_end;
+	uint32_t unposted, unposted_bytes; /* the last of these messages, which no flush has posted yet */
 	/* Messages received and not handled yet. */
 	uint8_t inbox[VERBS_INBOX]; /* slots of receives */
 	uint32_t inbox_begin, inbox_end;
@@ -435,9 +436,12 @@ void gw_verbs_stream_end(struct verbs_stream *stream); /* call it after the queu
  * gw_verbs_stream_next. */
 bool gw_verbs_stream_peek(struct verbs_stream *stream, struct verbs_message *message, const uint8_t **body);
 gw_status gw_verbs_stream_next(struct verbs_stream *stream);
-/* Sends one message: the header, then header->bytes of body. GW_AGAIN: no credit or no send buffer now. */
+/* Sends one message: the header, then header->bytes of body. A small message leaves with the next flush. GW_AGAIN: no
+ * credit or no send buffer now. */
 gw_status gw_verbs_stream_send(struct verbs_stream *stream, const struct verbs_message *header, const void *body);
-/* Grants the peer credits when half of them or more are owed. */
+/* Posts the messages that have not left yet, all together. */
+void gw_verbs_stream_flush(struct verbs_stream *stream);
+/* Grants the peer credits when half of them or more are owed. A flush must follow. */
 void gw_verbs_stream_grant(struct verbs_stream *stream);
 /* Called by the queue pair's callbacks. A malformed message sets `failure`. */
 void gw_verbs_stream_received(struct verbs_stream *stream, uint32_t slot, uint32_t bytes);

@@ -133,8 +133,11 @@ def check(status: int) -> None:
         raise error_of(status)
 
 
-def finish(*starts: Callable[[Any], int]) -> None:
+def finish(*starts: Callable[[Any], int], goes_on: Callable[[], bool] | None = None) -> None:
     """Calls each start(ticket), which begins an operation, and waits for the end of all.
+
+    goes_on: asked after each slice; False, or the end of the process, cancels the operations with a ClosedError. For
+    operations in a thread that wait for what other threads may never do.
 
     If one operation fails, or a signal's exception ends the wait, all operations are cancelled before the exception
     leaves this function. One call into C cancels them, so that a second signal cannot interrupt the cancelling. A
@@ -151,6 +154,8 @@ def finish(*starts: Callable[[Any], int]) -> None:
             while status == lib.GW_AGAIN:
                 status = lib.wait_for(each + i, SLICE_MS)
                 deliver()
+                if status == lib.GW_AGAIN and goes_on is not None and (_ending.is_set() or not goes_on()):
+                    raise ClosedError("the loop has ended")
             check(status)
     finally:
         ffi.release(tickets)

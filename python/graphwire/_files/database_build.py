@@ -96,7 +96,8 @@ class Build:
                 raise self._exists()
             if self._rebuild and earlier is not None:
                 sources.append(earlier)
-        self.said = steps.make(self._out, ["combine", *self._last()], work, sources, self._progress, held, self._prints)
+        self.said = steps.make(self._out, ["combine", "--renew", *self._last()], work, sources, self._progress, held,
+                               self._prints)
 
     def _earlier(self, steps: Steps) -> Optional[Earlier]:
         """The graph in `out`, unless nothing can be taken over from it. One line of the log says why."""

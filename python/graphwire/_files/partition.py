@@ -300,7 +300,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     out: the folder, which is created. An existing graph in it is replaced; other files in the folder stay.
     method: "metis"; "lp", label propagation, which cuts about as few edges in less memory and time, for graphs of any
         size; "kaminpar", the package kaminpar of PyPI, in a process of this Python; "random"; or "auto": metis if its
-        memory suffices, else lp.
+        memory suffices, else lp if its memory does, else random.
     node_features, edge_features: features to add to those of the graph, {name: rows} or {type: {name: rows}}.
         A feature is numbers or, for nodes, text, which Graph.node_texts returns.
     num_nodes: the number of nodes, or {node type: number}, if it exceeds the greatest id plus 1. Without it and without

@@ -68,7 +68,7 @@ class Edges:
         are the rows dst_first to dst_first + num_dst - 1, the nodes that the hop before has added.
     indptr: [num_dst + 1] int64; the edges indptr[i] to indptr[i + 1] - 1 end at destination i.
     indices: [edges] int64, or int32 with the loader's index_dtype; the row number of each edge's source.
-    edge_ids: [edges] int64, global ids.
+    edge_ids: [edges] int64, global ids; None if the loader got edge_ids=False.
     data: {feature: [edges, …]}, the rows of the loader's edge_features.
     """
 
@@ -112,7 +112,7 @@ class Edges:
 
     def _changed(self, change: Change) -> Edges:
         changed = Edges(self.etype, (self.src_type, self.dst_type), (self.num_src, self.num_dst),
-                        (change(self.indptr), change(self.indices), change(self.edge_ids)), self.dst_first)
+                        (change(self.indptr), change(self.indices), _of(self.edge_ids, change)), self.dst_first)
         changed.data = _each(self.data, change)
         return changed
 
@@ -368,7 +368,7 @@ class Batch:
             yield from _leaves(part)
         for block in self.blocks:
             for edges in block.edges.values():
-                yield from (edges.indptr, edges.indices, edges.edge_ids, *edges.data.values())
+                yield from (edges.indptr, edges.indices, *_leaves(edges.edge_ids), *edges.data.values())
 
     def record_stream(self, stream: Any) -> None:
         """Calls record_stream of all tensors: CUDA's allocator then knows that this stream uses the tensors."""

@@ -35,12 +35,12 @@ from graphwire._graph.graph import Graph
 from graphwire._graph.held_out import HeldOut
 from graphwire._graph.rules import Time, Weight
 from graphwire._train.batch import Batch
+from graphwire._train.lookahead import checked
 from graphwire._train.loops import END, Loop
 from graphwire._train.minibatch import Names, Spec, make_batch
 from graphwire._train.ranks import Agreement, Steps
 from graphwire._train.seeds import EdgeSeeds, NodeSeeds, Seeds
 
-_DEPTH_MAX = 256
 _LAST = {"wrap": "GW_LAST_WRAP", "drop": "GW_LAST_DROP", "short": "GW_LAST_SHORT"}
 
 
@@ -215,10 +215,7 @@ class Loader(OfProcess):
             "spec": spec.pointer[0], "batch_size": self.batch_size,
             "shuffle": checks.flag("shuffle", shuffle), "seed": checks.integer("seed", seed, 0, checks.U64),
             "world": self.world, "rank": self.rank, "last": getattr(lib, _LAST[self.last]),
-            "depth": checks.integer("depth", depth, 1, _DEPTH_MAX),
-            "lookahead": checks.integer("lookahead", lookahead, 1, checks.integer("depth", depth, 1, _DEPTH_MAX)),
-            "cache_bytes": checks.size("cache_bytes", cache_bytes),
-            "cache_batches": checks.integer("cache_batches", cache_batches, 0, checks.U64)})
+            **checked(depth, lookahead, cache_bytes, cache_batches)._asdict()})
         if seeds.several or seeds.times.until:
             self._options.lists, self._options.list_count = seeds.lists, len(seeds.types)
         else:
@@ -459,6 +456,8 @@ class NodeLoader(Loader):
         node then has its neighbours sampled once, and the batch is one subgraph (Batch.to_pyg) instead of blocks for
         layers.
     held_out: edges that are not sampled, a graphwire.HeldOut; None: none.
+    edge_ids: False: the batches have no ids of edges, Edges.edge_ids is None, and to_pyg() sets no e_id. Sampling then
+        takes less time, and servers send half the bytes for each edge. Not with edge_features.
     index_dtype: the type of the blocks' indices, "int64" or "int32".
     depth: the number of batches to sample ahead.
     lookahead: how many batches a row serves that was fetched from a server: its own and the next lookahead - 1, at most
@@ -491,13 +490,14 @@ class NodeLoader(Loader):
                  times: Times = None, window: Times = None, pick: str = "uniform", strict: bool = False,
                  end: Time = None,
                  disjoint: bool = False, frontier: str = "all", held_out: HeldOut | None = None,
-                 index_dtype: str = "int64", batch_size: int = 1000, shuffle: bool = False, seed: int = 0,
-                 world: int | None = None, rank: int | None = None, last: str | None = None, depth: int = 4,
-                 lookahead: int = 1, cache_bytes: int | str = 0, cache_batches: int = 0, device: Any = None):
+                 edge_ids: bool = True, index_dtype: str = "int64", batch_size: int = 1000, shuffle: bool = False,
+                 seed: int = 0, world: int | None = None, rank: int | None = None, last: str | None = None,
+                 depth: int = 4, lookahead: int = 1, cache_bytes: int | str = 0, cache_batches: int = 0,
+                 device: Any = None):
         nodes = NodeSeeds(graph, seeds, ntype)
         spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
                     dtype=dtype, replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
-                    frontier=frontier, index_dtype=index_dtype, held_out=held_out)
+                    frontier=frontier, index_dtype=index_dtype, held_out=held_out, edge_ids=edge_ids)
         spec.take_times(graph, nodes, times, window, strict)
         super().__init__(graph, spec, nodes, fanouts, batch_size=batch_size, shuffle=shuffle, seed=seed,
                          world=world, rank=rank, last=last, depth=depth, lookahead=lookahead, cache_bytes=cache_bytes,
@@ -561,7 +561,8 @@ class EdgeLoader(Loader):
                  weight: Weight = None, time: Time = None, times: Times = None, window: Times = None,
                  pick: str = "uniform",
                  strict: bool = False, end: Time = None, disjoint: bool = False, frontier: str = "all",
-                 held_out: HeldOut | None = None, index_dtype: str = "int64", batch_size: int = 1000,
+                 held_out: HeldOut | None = None, edge_ids: bool = True, index_dtype: str = "int64",
+                 batch_size: int = 1000,
                  shuffle: bool = False, seed: int = 0, world: int | None = None, rank: int | None = None,
                  last: str | None = None, depth: int = 4, lookahead: int = 1, cache_bytes: int | str = 0,
                  cache_batches: int = 0, device: Any = None):
@@ -571,7 +572,8 @@ class EdgeLoader(Loader):
                           exist_end=exist_end, ends=ends)
         spec = Spec(graph, fanouts, nodes=None, features=features, labels=labels, edge_features=edge_features,
                     dtype=dtype, replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
-                    frontier=frontier, index_dtype=index_dtype, edges=edges, held_out=held_out)
+                    frontier=frontier, index_dtype=index_dtype, edges=edges, held_out=held_out,
+                    edge_ids=edge_ids)
         spec.take_times(graph, edges, times, window, strict)
         super().__init__(graph, spec, edges, fanouts, batch_size=batch_size, shuffle=shuffle, seed=seed,
                          world=world, rank=rank, last=last, depth=depth, lookahead=lookahead, cache_bytes=cache_bytes,

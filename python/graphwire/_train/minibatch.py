@@ -63,7 +63,7 @@ class Spec:
                  labels: Names, edge_features: Names, replace: bool, index_dtype: str, weight: Weight = None,
                  time: Time = None, end: Time = None, pick: str = "uniform", disjoint: bool = False,
                  frontier: str = "all", edges: EdgeSeeds | None = None, held_out: HeldOut | None = None,
-                 dtype: Any = None, for_pyg: bool = False):
+                 edge_ids: bool = True, dtype: Any = None, for_pyg: bool = False):
         checks.choice("index_dtype", index_dtype, ("int32", "int64"))
         hops, replace = hops_of(graph, fanouts), checks.flag("replace", replace)
         self.frontier = checks.choice("frontier", frontier, _FRONTIERS)
@@ -80,6 +80,8 @@ class Spec:
         named += self._labels(graph, labels, nodes, edges)
         named += [(kind, name, lib.GW_AT_EDGES) for kind, name in _names(
             graph, edge_features, graph.etypes, "edge_features", graph.etype_number)]
+        if not checks.flag("edge_ids", edge_ids) and any(at == lib.GW_AT_EDGES for _, _, at in named):
+            raise ValueError("edge_features are fetched by the ids of edges: edge_ids=False leaves no ids")
         self.fetches = []
         for kind, name, at in named:
             of_edges = at == lib.GW_AT_EDGES or (at == lib.GW_AT_SEEDS and edges is not None)
@@ -89,7 +91,7 @@ class Spec:
         real = _arrays.real_code(dtype, graph._torch)
         codes = [self._code(graph, tensor, None if at == lib.GW_AT_SEEDS else real, for_pyg)
                  for tensor, _, _, at in self.fetches]
-        self.form = Form(graph, self.fetches, codes, wide)
+        self.form = Form(graph, self.fetches, codes, wide, edge_ids)
         self._fetches = ffi.new("struct gw_fetch[]", [
             {"tensor": tensor, "at": at, "convert": code} for (tensor, _, _, at), code in zip(self.fetches, codes)])
         self.pointer = ffi.new("struct gw_sample_spec *", {
@@ -98,7 +100,7 @@ class Spec:
             "rules": self.rules.pointer, "disjoint": self.disjoint,
             "frontier": getattr(lib, _FRONTIERS[self.frontier]),
             "held_out": pointer_of(held_out),
-            "sampled_edges": for_pyg,
+            "sampled_edges": for_pyg, "no_edge_ids": not edge_ids,
             "edges": ffi.NULL if edges is None else edges.pointer,
             "edge_type_count": len(edges.types) if edges is not None and edges.several else 0})
 
@@ -135,9 +137,11 @@ class Spec:
 class Form:
     """Makes the parts of a batch, each when it is asked for. A batch keeps this object, which keeps neither the graph
     nor the seeds. ntypes, etypes: those of the graph. fetches: those of the Spec; codes: the gw_dtype in which each of
-    them comes. wide: indices are int64."""
+    them comes. wide: indices are int64. edge_ids: blocks have ids of edges."""
 
-    def __init__(self, graph: Graph, fetches: list[tuple[Any, str, str, Any]], codes: list[int], wide: bool):
+    def __init__(self, graph: Graph, fetches: list[tuple[Any, str, str, Any]], codes: list[int], wide: bool,
+                 edge_ids: bool):
+        self.edge_ids = edge_ids
         self.ntypes, self.etypes, self.wide, self._torch = graph.ntypes, graph.etypes, wide, graph._torch
         self._ends = [(graph.ntypes[src], graph.ntypes[dst]) for src, dst in graph._ends]
         self._index = np.dtype(np.int64 if wide else np.int32)
@@ -214,7 +218,7 @@ class Form:
                 etype, ends = self.etypes[number], self._ends[number]
                 edges[etype] = Edges(etype, ends, (src[ends[0]], rows), (
                     public(view(indptr, rows + 1, _INT64)), public(view(indices, count, self._index)),
-                    public(view(ids, count, _INT64))), first)
+                    public(view(ids, count, _INT64)) if ids else None), first)
             blocks.append(Block(src, dst, edges))
         for kind, named in self.edge_rows(lease).items():
             for name, rows in named.items():

@@ -31,7 +31,7 @@ def sample(graph: Graph, seeds: Seeds, fanouts: Fanouts, *, seed: int = 0, strea
            dtype: Any = None, replace: bool = False, weight: Weight = None, time: Time = None, times: Times = None,
            window: Times = None, pick: str = "uniform", strict: bool = False, end: Time = None,
            disjoint: bool = False, frontier: str = "all", held_out: HeldOut | None = None,
-           index_dtype: str = "int64") -> Batch:
+           edge_ids: bool = True, index_dtype: str = "int64") -> Batch:
     """Samples one mini-batch around `seeds`, which may be empty. The other arguments are NodeLoader's, except stream:
     seed, stream and seeds together determine the sampling.
 
@@ -44,7 +44,7 @@ def sample(graph: Graph, seeds: Seeds, fanouts: Fanouts, *, seed: int = 0, strea
     nodes = NodeSeeds(graph, seeds, ntype, one=True)
     spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
                 dtype=dtype, replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
-                frontier=frontier, index_dtype=index_dtype, held_out=held_out)
+                frontier=frontier, index_dtype=index_dtype, held_out=held_out, edge_ids=edge_ids)
     spec.take_times(graph, nodes, times, window, strict)
     return _sampled(graph, client, spec, spec.pointer, nodes, seed, stream)
 
@@ -84,13 +84,13 @@ class Sampler(OfProcess):
                  labels: Names = None, edge_features: Names = None, dtype: Any = None, replace: bool = False,
                  weight: Weight = None, time: Time = None, pick: str = "uniform", strict: bool = False,
                  end: Time = None, disjoint: bool = False, frontier: str = "all", held_out: HeldOut | None = None,
-                 index_dtype: str = "int64"):
+                 edge_ids: bool = True, index_dtype: str = "int64"):
         none = NodeSeeds(graph, [], ntype, one=True)
         self.graph = graph
         self._client, self._ntype = graph._opened(), graph.ntypes[none.types[0]]
         self._spec = Spec(graph, fanouts, nodes=none, features=features, labels=labels, edge_features=edge_features,
                           dtype=dtype, replace=replace, weight=weight, time=time, end=end, pick=pick, disjoint=disjoint,
-                          frontier=frontier, index_dtype=index_dtype, held_out=held_out)
+                          frontier=frontier, index_dtype=index_dtype, held_out=held_out, edge_ids=edge_ids)
         self._strict = checks.flag("strict", strict)
         self._spec.rules.needs_time("strict", self._strict or None)
         self._fanouts = reprlib.repr(fanouts)

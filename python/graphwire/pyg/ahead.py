@@ -2,6 +2,7 @@
 
     torch's samplers order the seeds -> the ids of a batch's seeds -> gw_sample_lists_start, a few batches ahead
         -> the caller asks for a batch -> wait for it -> SamplerOutput -> Data or HeteroData
+    with look-ahead, gw_lookahead_sample_start; with rows to keep, the epoch's batches are counted before the first one
 
 torch's DataLoader decides the order of the seeds, with its samplers and its random numbers, as in PyTorch Geometric. A
 loop draws one number from them when it begins, as a loop of torch does. That number determines the draws of neighbours
@@ -12,8 +13,9 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 import torch
@@ -25,6 +27,7 @@ from graphwire._base.keywords import keywords, names_of_arguments, suggestion
 from graphwire._base.native import Call, check, ffi, lib, wait
 from graphwire._base.trace import traced
 from graphwire._graph import time_ranges
+from graphwire._train.lookahead import Batch, Lookahead, Options
 from graphwire._train.loops import END, Loop, keeps, repeatable
 from graphwire._train.minibatch import Spec
 from graphwire._train.seeds import NodeSeeds
@@ -34,12 +37,10 @@ from graphwire.pyg.fetched import Fetched, pointer
 from graphwire.pyg.induced import Among, Induced
 from graphwire.pyg.names import fill
 from graphwire.pyg.options import OF_WORKERS
-from graphwire.pyg.orders import index_batches
+from graphwire.pyg.orders import check_known, index_batches
 from graphwire.pyg.sampled import Output, Sampled, without
 from graphwire.pyg.sampler import NeighborSampler
 from graphwire.pyg.sources import Source, store_of
-
-DEPTH = 3  # batches under way behind the next one: four in all, as graphwire.NodeLoader has by default
 
 
 class Asked(NamedTuple):
@@ -96,7 +97,7 @@ class _Ahead(Loop):
     def __init__(self, loader: SamplesAhead):
         super().__init__()
         self._loader = loader
-        self._indices = index_batches(loader)
+        self._indices = index_batches(loader, loader._ahead.cache_bytes > 0)
         self._seed = loader._random_number()
         self._generator = torch.Generator().manual_seed(self._seed)
         self._at = 0  # the number of the next batch
@@ -104,6 +105,49 @@ class _Ahead(Loop):
         self._before: dict[int, torch.Tensor] = {}  # the state of the generator that the batch draws from
         self._started: dict[int, _Started] = {}
         self._pins = pinned.PinsAhead() if loader._pins() else None
+        self._look: Lookahead | None = None
+        self._first = 0  # the batch that has the number 0 in it
+        self._looks: dict[int, tuple[Lookahead | None, int]] = {}  # of batches: theirs, and their number in it
+
+    # --- Look-ahead. ---
+
+    def _looking(self, number: int) -> tuple[Lookahead | None, int]:
+        """The look-ahead of a batch that starts now, and its number there. The first batch of a loop begins an epoch;
+        so does the first one with another spec."""
+        loader = self._loader
+        if not loader._ahead.asked():
+            return None, 0
+        spec = loader._there()[2]
+        if self._look is None or self._look.spec is not spec:
+            look = loader._take_look(self, spec)
+            counted = list(self._counted(number)) if loader._ahead.cache_bytes else []
+            look.begin([batch for _, batch in counted])
+            self._look, self._first = look, number
+        found = self._look, number - self._first
+        before, place = self._looks.get(number, found)
+        self._looks[number] = found
+        if before is not None and before is not self._look:
+            before.skip(place)
+        return found
+
+    def _counted(self, number: int) -> Iterator[tuple[Asked, Batch]]:
+        """The batches of the epoch from this one on, as _start will start them; without those that it cannot. A batch
+        points into the memory of what it is asked for."""
+        most = self._loader._ahead.cache_batches or self._loader._places
+        generator = torch.Generator()
+        generator.set_state(self._before.get(number, self._generator.get_state()))
+        here = [place for at, place in sorted(self._places.items()) if at >= number]
+        for stream, place in enumerate([*here, *self._indices.coming(most)][:most], number):  # type: ignore[attr-defined]
+            before = generator.get_state()
+            try:
+                asked, lists = self._loader._ask(place, generator)
+                yield asked, (self._seed, stream, lists)
+            except Exception as error:
+                if keeps(error):
+                    raise
+                generator.set_state(before)
+
+    # --- Batches. ---
 
     def _place(self, number: int) -> bool:
         """Whether the epoch has a batch of this number. Asks the sampler for its seeds, once."""
@@ -122,14 +166,15 @@ class _Ahead(Loop):
             raise place.error
         if isinstance(place, torch.Tensor):
             place = place.clone()  # a transform may change input_id
+        look = self._looking(number)
         if not self._loader._draws_numbers:
-            self._started[number] = self._loader._submit(place, self._seed, number, self._generator)
+            self._started[number] = self._loader._submit(place, self._seed, number, self._generator, look)
             return
         later = self._generator.get_state() if number in self._before else None
         before = self._before.setdefault(number, self._generator.get_state())
         try:
             self._generator.set_state(before)
-            self._started[number] = self._loader._submit(place, self._seed, number, self._generator)
+            self._started[number] = self._loader._submit(place, self._seed, number, self._generator, look)
         except BaseException:
             self._generator.set_state(before if later is None else later)
             if later is None:
@@ -140,7 +185,7 @@ class _Ahead(Loop):
 
     def _start_ahead(self) -> None:
         """Starts further batches. What fails here is tried again in its turn, and fails in its turn."""
-        for number in range(self._at + 1, self._at + 1 + DEPTH):
+        for number in range(self._at + 1, self._at + self._loader._ahead.depth):
             if not self._place(number):
                 break
             if number not in self._started:
@@ -151,7 +196,7 @@ class _Ahead(Loop):
 
     def _make(self) -> Any:
         for number in [number for number in self._places if number < self._at]:
-            for known in (self._started, self._before, self._places):
+            for known in (self._started, self._before, self._looks, self._places):
                 known.pop(number, None)
         if not self._place(self._at):
             return END
@@ -172,6 +217,9 @@ class _Ahead(Loop):
             raise
 
     def _skip(self) -> None:
+        look, place = self._looks.get(self._at, (self._look, self._at - self._first))
+        if look is not None:
+            look.skip(place)
         self._at += 1
 
     def _took(self) -> None:
@@ -182,8 +230,8 @@ class _Ahead(Loop):
 class SamplesAhead(DataLoader):
     """A DataLoader whose batches the library's threads sample.
 
-    A subclass sets _source, _sampler, _typed, _times, transform and transform_sampler_output, defines _asked and
-    _add_seeds, and calls _begin. _sampler: what is drawn; its num_neighbors can be set at any time. _times: of all
+    A subclass sets _source, _sampler, _typed, _times, _ahead, transform and transform_sampler_output, defines _asked
+    and _add_seeds, and calls _begin. _sampler: what is drawn; its num_neighbors can be set at any time. _times: of all
     seeds, int64 or float64; None: draws need none. _times_argument: that gives them; None: their nodes do.
     """
 
@@ -191,6 +239,7 @@ class SamplesAhead(DataLoader):
     _sampler: NeighborSampler
     _typed: bool
     _times: torch.Tensor | None
+    _ahead: Options
     _times_argument: str | None = None
     _called = ""  # what the user calls, if it is not the class
     _draws_numbers = False  # whether _asked draws from the generator
@@ -214,9 +263,12 @@ class SamplesAhead(DataLoader):
         self._seed_types, self._places = seed_types, count
         self._numbers = {ntype: number for number, ntype in enumerate(self._source.graph.ntypes)}
         self._spec: tuple[Any, Draws, Spec] | None = None
+        self._looked: tuple[Lookahead, Any] | None = None  # with a weak reference to the loop that has it
         left = {name: value for name, value in options.items() if name not in ("share_memory", "dataset",
                                                                                 "collate_fn")}
         DataLoader.__init__(self, range(count), collate_fn=self.collate_fn, **left)  # type: ignore[arg-type]
+        if self._ahead.cache_bytes:
+            check_known(self, "cache_bytes")
         self._there()
 
     def _asked(self, index: torch.Tensor, generator: torch.Generator) -> Asked:
@@ -238,28 +290,52 @@ class SamplesAhead(DataLoader):
                 graph, draws.hops, nodes=nodes, features=rows.node_features(), labels=None,
                 edge_features={} if draws.induced else rows.edge_features(), replace=draws.replace,
                 index_dtype="int64", dtype=rows.dtype, weight=draws.weight, time=draws.rules, pick=draws.pick,
-                disjoint=draws.disjoint, frontier="new", held_out=self._sampler.held_out, for_pyg=True)
+                disjoint=draws.disjoint, frontier="new", held_out=self._sampler.held_out,
+                edge_ids=not draws.induced, for_pyg=True)
             if self._times is not None:
                 self._spec[2].pointer.real_times = self._times.is_floating_point()
                 if self._times_argument is not None:
                     time_ranges.compare(graph, self._spec[2].rules, [self._times.numpy()], self._times_argument)
         return self._spec
 
-    def _submit(self, index: Any, seed: int, number: int, generator: torch.Generator) -> _Started:
-        """Starts the sampling of a batch. index: the places of its seeds. seed, number: determine the draws."""
-        client, draws, spec = self._there()
+    def _take_look(self, loop: _Ahead, spec: Spec) -> Lookahead:
+        """The look-ahead of a loop that begins: that of the loop before, with the rows that it keeps, or a new one."""
+        before, self._looked = self._looked, None
+        if before is not None:
+            other = before[1]()
+            if (other is None or other.is_over or other is loop) and before[0].spec is spec and before[0].is_idle:
+                self._looked = before[0], ref(loop)
+                return before[0]
+        look = Lookahead.of_spec(self._there()[0], spec, self._ahead)
+        self._looked = (look, ref(loop)) if before is None or other is None or other.is_over else before
+        return look
+
+    def _ask(self, index: Any, generator: torch.Generator) -> tuple[Asked, Any]:
+        """What a batch is asked for, and the same as struct gw_seeds[]. index: the places of its seeds."""
         if not _are_ids(index):
             index = torch.from_numpy(ids_array(index, self._places, "index")).view(-1)
         asked = self._asked(index, generator)
-        if client.landing is not None and self._pins():
-            client.landing.ask()
-        lists, lease = ffi.new("struct gw_seeds[]", len(asked.seeds)), Lease(client)
+        lists = ffi.new("struct gw_seeds[]", len(asked.seeds))
         for one, (ntype, ids) in zip(lists, asked.seeds.items()):
             one.type, one.ids, one.count = self._numbers[ntype], pointer(ids), ids.numel()
             if asked.times is not None:
                 one.times = pointer(asked.times[ntype])
-        check(lib.gw_sample_lists_start(client.pointer, spec.pointer, seed, number, lists, len(lists), lease.cell,
-                                        lease.ticket))
+        return asked, lists
+
+    def _submit(self, index: Any, seed: int, number: int, generator: torch.Generator,
+                look: tuple[Lookahead | None, int] = (None, 0)) -> _Started:
+        """Starts the sampling of a batch. index: the places of its seeds. seed, number: determine the draws. look: the
+        loop's look-ahead, and the batch's number in it."""
+        client, draws, spec = self._there()
+        asked, lists = self._ask(index, generator)
+        if client.landing is not None and self._pins():
+            client.landing.ask()
+        lease = Lease(client)
+        if look[0] is not None:
+            look[0].start(look[1], seed, number, lists, lease)
+        else:
+            check(lib.gw_sample_lists_start(client.pointer, spec.pointer, seed, number, lists, len(lists), lease.cell,
+                                            lease.ticket))
         return _Started(Fetched(lease, spec), draws, asked)
 
     def _sampled(self, started: _Started) -> Output:
@@ -358,4 +434,4 @@ class SamplesAhead(DataLoader):
         return f"{type(self).__name__}()"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_spec": None}
+        return {**self.__dict__, "_spec": None, "_looked": None}

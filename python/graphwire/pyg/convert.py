@@ -47,7 +47,9 @@ def to_pyg(batch: Batch, attributes: Attributes | None = None) -> Union[Data, He
             names.put(store, "features", name, found.node_rows(ntype, rows))
     for etype, ends in found.ends.items():
         store = data.get_edge_store(*etype) if hetero else data
-        fill(store, {"edge_index": ends, "e_id": found.edges(etype), "num_sampled_edges": found.num_edges[etype]})
+        ids = found.edges(etype)
+        fill(store, {"edge_index": ends, **({} if ids is None else {"e_id": ids}),
+                     "num_sampled_edges": found.num_edges[etype]})
         for name, rows in found.features_of_edges(etype):
             names.put(store, "edge_features", name, rows)
     _add_seeds(data, batch, seed_rows, hetero, names)

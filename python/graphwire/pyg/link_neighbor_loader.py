@@ -15,6 +15,7 @@ from torch_geometric.sampler.base import SubgraphType
 
 from graphwire._base.keywords import keywords
 from graphwire._graph.rules import Weight
+from graphwire._train.lookahead import checked
 from graphwire.pyg.ahead import Asked, SamplesAhead
 from graphwire.pyg.draws import Counts, check_together
 from graphwire.pyg.links import Apart, Links, Negatives, Shared, labels_with_negatives, repeated
@@ -83,7 +84,8 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
                  transform: Callable[[Any], Any] | None = None,
                  transform_sampler_output: Callable[[Any], Any] | None = None, is_sorted: bool = False,
                  filter_per_worker: bool | None = None, neighbor_sampler: Any = None, directed: bool = True, *,
-                 ids: str = "orig", dtype: Any = None, **kwargs: Any):
+                 ids: str = "orig", dtype: Any = None, depth: int = 4, lookahead: int = 1, cache_bytes: int | str = 0,
+                 cache_batches: int = 0, **kwargs: Any):
         subgraph_type = kind_of(subgraph_type, directed)
         check_together(weight_attr, temporal_strategy, time_attr is not None)
         without_effect({**kwargs, "is_sorted": is_sorted})
@@ -95,6 +97,7 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
         self._source = Source(data, ids, weight_attr, kwargs.pop("custom_cls", None),
                               None if given is None else given.graph, None if given is not None else time_attr,
                               dtype)
+        self._ahead = self._source.looking(checked(depth, lookahead, cache_bytes, cache_batches))
         self.data = self._source.data
         self.link_sampler = self._sampler = given or NeighborSampler(
             self._source, num_neighbors, subgraph_type, replace, disjoint, temporal_strategy, weight_attr=weight_attr)

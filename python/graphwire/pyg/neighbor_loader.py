@@ -14,6 +14,7 @@ from torch_geometric.sampler.base import SubgraphType
 
 from graphwire._base.keywords import keywords
 from graphwire._graph.rules import Weight
+from graphwire._train.lookahead import checked
 from graphwire.pyg.ahead import Asked, SamplesAhead
 from graphwire.pyg.draws import Counts, check_together
 from graphwire.pyg.input_nodes import InputNodes
@@ -56,6 +57,9 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
     ids: "orig": all ids are those of the user's data, where the graph keeps them; "graph": the graph's ids.
     dtype: of a graph and its stores, the type of the features of real numbers: float32, float16, bfloat16 or float64.
         The library's threads convert the rows. None: their own; of those that were stored narrow, the original.
+    depth, lookahead, cache_bytes, cache_batches: as graphwire.NodeLoader's, with the same batches as without. Each loop
+        begins anew; the rows that are kept stay from loop to loop. cache_bytes reads the order of an epoch when it
+        begins, so that it needs a sampler that knows it then. Edges of "induced" batches take no part.
     kwargs: custom_cls and input_id of PyG's NodeLoader; the arguments of torch's DataLoader.
 
     Batches are Data or HeteroData and have n_id, e_id, batch_size, input_id, num_sampled_nodes and num_sampled_edges;
@@ -79,7 +83,8 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
                  transform: Callable[[Any], Any] | None = None,
                  transform_sampler_output: Callable[[Any], Any] | None = None, is_sorted: bool = False,
                  filter_per_worker: bool | None = None, neighbor_sampler: Any = None, directed: bool = True, *,
-                 ids: str = "orig", dtype: Any = None, **kwargs: Any):
+                 ids: str = "orig", dtype: Any = None, depth: int = 4, lookahead: int = 1, cache_bytes: int | str = 0,
+                 cache_batches: int = 0, **kwargs: Any):
         subgraph_type = kind_of(subgraph_type, directed)
         check_together(weight_attr, temporal_strategy, time_attr is not None)
         without_effect({**kwargs, "is_sorted": is_sorted})
@@ -89,6 +94,7 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
         self._source = Source(data, ids, weight_attr, kwargs.pop("custom_cls", None),
                               None if given is None else given.graph, None if given is not None else time_attr,
                               dtype)
+        self._ahead = self._source.looking(checked(depth, lookahead, cache_bytes, cache_batches))
         self.data = self._source.data
         self.node_sampler = self._sampler = given or NeighborSampler(
             self._source, num_neighbors, subgraph_type, replace, disjoint, temporal_strategy, weight_attr=weight_attr)

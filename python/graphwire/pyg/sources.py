@@ -33,6 +33,7 @@ from graphwire._base.keywords import keywords
 from graphwire._graph.graph import Feature, Graph
 from graphwire._graph.rules import Weight
 from graphwire._graph.tensor import Tensor
+from graphwire._train.lookahead import Options
 from graphwire.pyg import own_stores
 from graphwire.pyg.contents import graph_of, names_of
 from graphwire.pyg.fetched import ORIGINAL
@@ -211,6 +212,13 @@ class Source(Origin):
     def is_of_pyg(self) -> bool:
         """Whether PyTorch Geometric makes the batches' rows of the caller's data."""
         return self.in_memory or self.own is not None
+
+    def looking(self, options: Options) -> Options:
+        """The options, unless they ask for what this data does not have. Raises InvalidError."""
+        if self.own is not None and options.asked():
+            raise checks.invalid(f"{options.asked()[0]}: your own stores fetch the rows of this data: give a graph, or "
+                                 "graphwire.pyg.stores")
+        return options
 
     def _served(self, data: Any, nodes: Names, edges: Names) -> Any:
         tensors = {ntype: self._tensors(ntype) for ntype in self.graph.ntypes}

@@ -62,7 +62,8 @@ class Drawn:
         ends = [torch.empty((2, count), dtype=torch.int64) for count in counts]
         ids = [torch.empty(count, dtype=torch.int64) for count in counts]
         lib.hops_edges(lease.minibatch, len(counts), self._form.wide, _addresses(ends), _addresses(ids))
-        self.ends, self._ids = dict(zip(self.num_edges, ends)), dict(zip(self.num_edges, ids))
+        self.ends = dict(zip(self.num_edges, ends))
+        self._ids = dict(zip(self.num_edges, ids)) if self._form.edge_ids else {}
         self._nodes = {} if "nodes" in vars(batch) else self._form.nodes(lease)
         self._edge_rows = self._form.edge_rows(lease, copy=True)
 
@@ -83,9 +84,9 @@ class Drawn:
         """A copy of rows for the subgraph's nodes. rows: for all nodes of the batch, [n, …]."""
         return taken(rows, None)
 
-    def edges(self, etype: EdgeType) -> torch.Tensor:
-        """The global ids of a type's edges, [edges] int64."""
-        return self._ids[etype]
+    def edges(self, etype: EdgeType) -> Any:
+        """The global ids of a type's edges, [edges] int64; None: the batch has none."""
+        return self._ids.get(etype)
 
     def features_of_edges(self, etype: EdgeType) -> Iterator[tuple[str, torch.Tensor]]:
         """(feature, a copy of its rows for the subgraph's edges) of each feature of an edge type."""
@@ -207,8 +208,11 @@ class Subgraph:
         rows = [(of(edges), some) for edges, some in zip(blocks, self._picked[etype]) if edges]
         return joined(rows) if rows else torch.empty(0, dtype=torch.int64)
 
-    def edges(self, etype: EdgeType) -> torch.Tensor:
-        """The global ids of a type's edges, [edges] int64."""
+    def edges(self, etype: EdgeType) -> Any:
+        """The global ids of a type's edges, [edges] int64; None: the batch has none."""
+        blocks = [block.edges.get(":".join(etype)) for block in self.batch.blocks]
+        if any(edges is not None and edges.edge_ids is None for edges in blocks):
+            return None
         return self.edge_rows(etype, lambda edges: edges.edge_ids)
 
     def features_of_edges(self, etype: EdgeType) -> Iterator[tuple[str, torch.Tensor]]:

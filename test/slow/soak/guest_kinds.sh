@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Programs over Soft-RoCE in a guest whose reads and calls are, for the transport, those of other programs: kinds of draws,
-# edges, texts, and checkpoints in the background. `./check` runs them over a made-up device.
+# edges, texts, look-ahead, the client's memory, and checkpoints in the background. `./check` runs them over a made-up device.
 cd "$(dirname "$0")/../../.." && . test/check/lib.sh
-programs='test_client_edges test_client_kinds test_client_texts test_checkpoint_background'
+programs='test_client_edges test_client_kinds test_lookahead test_client_texts test_client_memory test_checkpoint_background'
 # shellcheck disable=SC2086 # a list of words
 deploy/packages.sh guest && build dev $programs || exit 1
 words=()

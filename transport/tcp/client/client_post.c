@@ -11,9 +11,7 @@
 #include "transport/reads.h"
 #include "transport/tcp/client/client_private.h"
 
-/* More unsent output than this is sent at once, so that the server begins while the next requests are encoded. */
-#define TOGETHER_BYTES (4u << 10)
-#define FLUSH_BYTES    (64u << 10) /* this much output is sent even before the last read of a set is posted */
+#define FLUSH_BYTES (64u << 10) /* this much output is sent even before the last read of a set is posted */
 
 uint8_t *gw_tcp_client_reserve(struct tcp_client *client, uint32_t bytes, gw_status *status)
 {
@@ -111,7 +109,7 @@ static void send_soon(struct tcp_client *client)
 {
 	if (client->io.sending)
 		return;
-	if (client->out_end - client->out_begin > TOGETHER_BYTES) {
+	if (client->out_end - client->out_begin >= GW_TOGETHER_BYTES) {
 		client->loop->driver->ops->flush(client->loop->driver, &client->io);
 	} else if (!client->unsent) {
 		client->unsent = true;

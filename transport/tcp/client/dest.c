@@ -1,5 +1,6 @@
 /* Destinations of a read. Contiguous destinations and long spans are received in place. Separate rows are copied from
- * the staging buffer while it is in the cache. Cannot fail: ranges were checked when the read was accepted. */
+ * the staging buffer while it is in the cache; many long rows go around the caches to their places. Cannot fail: ranges
+ * were checked when the read was accepted. */
 #include "transport/tcp/client/dest.h"
 
 #include "transport/copy.h"
@@ -30,6 +31,7 @@ struct tcp_dest gw_tcp_dest_gather(uint8_t *base, const struct gw_gather *gather
 		dest.form = gather->rows ? TCP_DEST_ROWS : TCP_DEST_STRIDED;
 	}
 	dest.direct = dest.form == TCP_DEST_CONTIGUOUS || gather->row_bytes >= TCP_DEST_DIRECT_SPAN;
+	dest.around = gather->row_bytes >= TCP_DEST_AROUND_ROW && dest.left >= TCP_DEST_AROUND_BYTES;
 	return dest;
 }
 
@@ -134,8 +136,12 @@ void gw_tcp_dest_copy(struct tcp_dest *dest, const uint8_t *data, uint64_t n)
 	if (dest->form != TCP_DEST_SPANS && dest->row_bytes) {
 		uint32_t bytes = dest->row_bytes;
 		uint64_t whole = n / bytes; /* one division for each piece of staged bytes */
-		for (uint64_t i = 0; i < whole; i++, data += bytes)
+		for (uint64_t i = 0; i < whole && dest->around; i++, data += bytes)
+			gw_copy_around(range_start(dest, dest->next++), data, bytes);
+		for (uint64_t i = 0; i < whole && !dest->around; i++, data += bytes)
 			gw_copy_range(range_start(dest, dest->next++), data, bytes);
+		if (dest->around)
+			gw_copy_around_end();
 		dest->left -= whole * bytes;
 		n -= whole * bytes;
 	}

@@ -10,11 +10,17 @@
 /* Shorter spans are cheaper to copy from the staging buffer than to hand to the kernel one by one. */
 #define TCP_DEST_DIRECT_SPAN 2048u
 
+/* Rows of so many bytes, of an answer of so many, are copied around the caches: more arrives than these hold until the
+ * rows are read. */
+#define TCP_DEST_AROUND_ROW   256u
+#define TCP_DEST_AROUND_BYTES (256u << 10)
+
 struct tcp_dest {
 	uint8_t *to;   /* contiguous: the next byte; rows: row 0; spans: the buffer's first byte */
 	uint64_t left; /* bytes still to come */
 	enum { TCP_DEST_CONTIGUOUS, TCP_DEST_STRIDED, TCP_DEST_ROWS, TCP_DEST_SPANS } form;
 	bool direct; /* worth receiving in place */
+	bool around; /* worth copying around the caches */
 	uint32_t row_bytes, stride;
 	const uint32_t *rows;
 	const struct gw_span *spans;

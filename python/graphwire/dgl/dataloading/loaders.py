@@ -7,12 +7,14 @@ Errors: TypeError and AssertionError for arguments.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 
 from graphwire._base.keywords import keywords
 from graphwire.dgl.dataloading.collators import EdgeCollator, NodeCollator, edge_sampler
+from graphwire.dgl.dataloading.samplers import columns
 from graphwire.dgl.distributed.dataloader import DistDataLoader
 
 
@@ -29,6 +31,8 @@ class DistNodeDataLoader(DistDataLoader):
     nids: ids, or {node type: ids}, of this trainer.
     graph_sampler: a NeighborSampler of DGL or of graphwire.dgl, or an object with sample or sample_blocks(g, seeds).
     device: None or the CPU.
+    lookahead: how many batches a row serves that was fetched from a server: its own and the next lookahead - 1, at most
+        queue_size in all; of the features that the sampler fetches (prefetch_node_feats). No batch differs.
 
     The other arguments are those of DistDataLoader.
 
@@ -37,11 +41,13 @@ class DistNodeDataLoader(DistDataLoader):
 
     def __init__(self, g: Any, nids: Any, graph_sampler: Any, device: Any = None, *, batch_size: int = 1,
                  shuffle: bool = False, drop_last: bool = False, queue_size: int | None = None,
-                 num_workers: Any = None, pin_memory: Any = None, use_uva: Any = None, persistent_workers: Any = None):
+                 num_workers: Any = None, pin_memory: Any = None, use_uva: Any = None, persistent_workers: Any = None,
+                 lookahead: int = 1):
         self.device = _only_cpu(device)
         self.collator = NodeCollator(g, nids, graph_sampler)
         self.fanouts = getattr(graph_sampler, "fanouts", None)
         super().__init__(self.collator.dataset, batch_size, shuffle, self.collator, drop_last, queue_size)
+        self._look(lookahead, partial(columns, g, graph_sampler))
 
 
 @keywords
@@ -63,7 +69,7 @@ class DistEdgeDataLoader(DistDataLoader):
                  reverse_eids: Any = None, reverse_etypes: Any = None, negative_sampler: Any = None,
                  g_sampling: Any = None, batch_size: int = 1, shuffle: bool = False, drop_last: bool = False,
                  queue_size: int | None = None, num_workers: Any = None, pin_memory: Any = None, use_uva: Any = None,
-                 persistent_workers: Any = None):
+                 persistent_workers: Any = None, lookahead: int = 1):
         self.device = _only_cpu(device)
         given = {"exclude": exclude, "reverse_eids": reverse_eids, "reverse_etypes": reverse_etypes,
                  "negative_sampler": negative_sampler}
@@ -74,3 +80,4 @@ class DistEdgeDataLoader(DistDataLoader):
         self.collator = EdgeCollator(g, eids, graph_sampler, g_sampling, **options)
         self.fanouts = getattr(getattr(graph_sampler, "sampler", graph_sampler), "fanouts", None)
         super().__init__(self.collator.dataset, batch_size, shuffle, self.collator, drop_last, queue_size)
+        self._look(lookahead, partial(columns, self.collator.g_sampling, graph_sampler))

@@ -20,6 +20,7 @@ from graphwire.dgl import host
 from graphwire.dgl.dataloading.blocks import sample_blocks
 from graphwire.dgl.dataloading.compacted import compacted
 from graphwire.dgl.dataloading.exclude import exclude_ids
+from graphwire.dgl.distributed.context import context
 from graphwire.dgl.id_arrays import edges_of, ids_tensor
 
 
@@ -47,7 +48,8 @@ class BlockSampler(Sampler):
         """(input nodes, output nodes, blocks), with the columns that the arguments prefetch_… name."""
         inputs, outputs, blocks = self.sample_blocks(g, seed_nodes, exclude_eids)
         for ntype, name in _named(g.ntypes, self.prefetch_node_feats):
-            blocks[0].srcnodes[ntype].data[name] = g.nodes[ntype].data[name][blocks[0].srcnodes[ntype].data[host.NID]]
+            ids = blocks[0].srcnodes[ntype].data[host.NID]
+            blocks[0].srcnodes[ntype].data[name] = context.rows(g.nodes[ntype].data[name], ids)
         for ntype, name in _named(g.ntypes, self.prefetch_labels):
             ids = blocks[-1].dstnodes[ntype].data[host.NID]
             blocks[-1].dstnodes[ntype].data[name] = g.nodes[ntype].data[name][ids]
@@ -57,6 +59,13 @@ class BlockSampler(Sampler):
                 ids = block.edges[full].data[host.EID]
                 block.edges[full].data[name] = g.edges[full].data[name][ids]
         return inputs, outputs, blocks
+
+
+def columns(g: Any, sampler: Any) -> list[Any]:
+    """The columns of nodes that a sampler fetches for the inputs of a batch."""
+    around = getattr(sampler, "sampler", sampler)
+    named = around.prefetch_node_feats if isinstance(around, BlockSampler) else []
+    return [g.nodes[ntype].data[name] for ntype, name in _named(g.ntypes, named)]
 
 
 def _named(kinds: Sequence[Any], names: Any) -> list[tuple[Any, str]]:

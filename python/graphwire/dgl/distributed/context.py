@@ -17,7 +17,7 @@ import logging
 import os
 import threading
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Callable
 from weakref import ref
 
 import torch.distributed as dist
@@ -240,6 +240,16 @@ class Context:
         """Sets the stream of this thread's sampling. A loader calls it for each batch, so that a batch's sampling does
         not depend on the thread. None: the process's own streams."""
         self._local.stream, self._local.calls = stream, 0
+
+    def looking(self, rows: Callable[[Any, Any], Any] | None) -> None:
+        """Sets the function that reads rows of columns for the batch that this thread makes (ahead.py); None: no
+        look-ahead."""
+        self._local.rows = rows
+
+    def rows(self, column: Any, ids: Any) -> Any:
+        """Rows of a DistTensor for the batch that this thread makes."""
+        read = getattr(self._local, "rows", None)
+        return column[ids] if read is None else read(column, ids)
 
     def draw(self) -> tuple[int, int]:
         """(seed, stream) for one call that samples. The seed is derived from the rank and from the seed of

@@ -15,6 +15,7 @@ Errors: TypeError and ValueError for arguments; those of the function.
 
 from __future__ import annotations
 
+import contextlib
 import reprlib
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -27,8 +28,10 @@ import torch
 from graphwire._base import checks
 from graphwire._base.keywords import keywords
 from graphwire._base.native import Call, Workers
+from graphwire._train.lookahead import DEPTH_MAX, checked
 from graphwire._train.loops import END, Loop, repeatable
 from graphwire._train.ranks import Steps
+from graphwire.dgl.distributed.ahead import Rows
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.own_items import OwnItems
 from graphwire.dgl.id_arrays import ids_tensor
@@ -69,6 +72,11 @@ def _ids(dataset: Any) -> torch.Tensor:
     return rows.to(torch.int64).cpu()
 
 
+def _goes_on(epoch: Any) -> Callable[[], bool]:
+    """Whether the object of a weak reference exists."""
+    return lambda: epoch() is not None
+
+
 class Epoch(Loop):
     """The iterator of one epoch, from its state on, which moves with it. It has the loader's attributes, and iter() of
     an epoch that has given all its batches begins the next one, because in DGL the iterator is the loader itself."""
@@ -77,6 +85,8 @@ class Epoch(Loop):
         super().__init__()
         self._loader, self._state = loader, state
         self._order: torch.Tensor | None = None
+        self._rows: Rows | None = None
+        self._first = 0  # the step of the batch 0 of these rows
         self._calls: dict[int, Call] = {}  # of the sampling threads, by step
 
     def __iter__(self) -> Any:
@@ -95,20 +105,25 @@ class Epoch(Loop):
         if self._order is None:
             kind = f"{type(loader).__name__}/{loader.batch_size}/{int(loader.shuffle)}/{int(loader.drop_last)}"
             loader._steps.begin(max(0, loader.expected_idxs - step), kind)
+            if loader.lookahead > 1:
+                self._rows, self._first = Rows(loader._columns(), loader.lookahead, _goes_on(ref(self))), step
             self._order = loader._order(self._state)
         else:
             loader._steps.look()
         if step >= loader.expected_idxs:
             return END
         if not loader.num_workers:
-            return repeatable(partial(loader._made, self._state["epoch"], step, self._order))
+            return repeatable(partial(loader._made, self._state["epoch"], step, self._order, self._rows, self._first))
         return self._from_threads(step, self._order)
 
     def _from_threads(self, step: int, order: torch.Tensor) -> Any:
         loader, calls, epoch, going = self._loader, self._calls, self._state["epoch"], ref(self)
+        rows, first = self._rows, self._first
 
         def made(number: int) -> Any:
-            return None if going() is None else loader._made(epoch, number, order)
+            if going() is not None:
+                return loader._made(epoch, number, order, rows, first)
+            return None if rows is None else rows.skip(number - first)
 
         for number in [number for number in calls if number < step]:
             del calls[number]
@@ -155,6 +170,9 @@ class DistDataLoader(OwnItems):
     arguments.
     """
 
+    lookahead = 1  # of DistNodeDataLoader and DistEdgeDataLoader
+    _columns: Callable[[], list[Any]]
+
     def __init__(self, dataset: Any, batch_size: int, shuffle: bool = False,
                  collate_fn: Callable[[list[Any]], Any] | None = None, drop_last: bool = False,
                  queue_size: int | None = None, num_workers: Any = None, pin_memory: Any = None, use_uva: Any = None,
@@ -188,6 +206,14 @@ class DistDataLoader(OwnItems):
         elif self._typed is None:
             self._ids = _ids(dataset)
 
+    def _look(self, lookahead: Any, columns: Callable[[], list[Any]]) -> None:
+        """Takes the option lookahead. columns(): those whose rows the sampler fetches."""
+        options = checked(min(self.queue_size, DEPTH_MAX), lookahead, 0, 0)
+        if options.asked() and not columns():
+            raise checks.invalid("lookahead: the sampler fetches no rows: name features of nodes, "
+                                 "graphwire.dgl's NeighborSampler(…, prefetch_node_feats=[\"feat\"])")
+        self.lookahead, self._columns = options.lookahead, columns
+
     def __len__(self) -> int:
         return self.expected_idxs
 
@@ -210,9 +236,11 @@ class DistDataLoader(OwnItems):
         finally:
             context.at(None)
 
-    def _made(self, epoch: int, step: int, order: torch.Tensor) -> Any:
+    def _made(self, epoch: int, step: int, order: torch.Tensor, rows: Rows | None, first: int) -> Any:
+        """rows: of the epoch's look-ahead, whose batch 0 has the step `first`."""
         places = order[step * self.batch_size:(step + 1) * self.batch_size]
-        return self._collate(epoch, step, self._items(places))
+        with contextlib.nullcontext() if rows is None else rows.batch(step - first):
+            return self._collate(epoch, step, self._items(places))
 
     def _order(self, state: dict[str, Any]) -> torch.Tensor:
         """The order of an epoch: of the state's random numbers if it has them, else of torch's, which it notes."""

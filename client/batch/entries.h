@@ -1,0 +1,53 @@
+/* Entries of one array of a part: of a column, of neighbours or of offsets.
+ *
+ *   numbers of entries -> the array is in a region:    spans, including small gaps, in one read
+ *                      -> it stays on the server's disk: a request for each entry's bytes (client/rows/rows_pull.h)
+ *
+ * Entries that are close together are read as one span, including the gaps between them. A separate range costs as much
+ * as reading some extra bytes; the transport defines how many. So the picks of a short list are usually one read.
+ */
+#ifndef GW_CLIENT_BATCH_ENTRIES_H
+#define GW_CLIENT_BATCH_ENTRIES_H
+
+#include "client/engine/fan_in.h"
+#include "client/link/link.h"
+#include "client/rows/rows_pull.h"
+#include "client/state/recv_buffer.h"
+#include "sampler/picks_rounds.h"
+
+/* What a read needs: entries [first[i], first[i] + count[i]) of an array, or one entry each. */
+struct gw_entry_list {
+	const uint64_t *firsts;               /* of single entries; or NULL, and then: */
+	const struct gw_column_read *entries; /* those of column `column` */
+	enum gw_column column;
+	uint32_t width; /* bytes of an entry */
+	uint64_t n;
+};
+
+/* Reused from read to read. Zero-initialized is empty. */
+struct gw_entries {
+	struct gw_link_op link_op; /* owner: the caller's, while a read is open */
+	struct gw_vec spans;       /* struct gw_span, or of an array on disk uint64_t: the entries' numbers */
+	struct gw_vec received_at; /* uint64_t [n]: where each item of the list begins in `received` */
+	struct gw_recv_buffer received;
+	struct gw_pull pull;
+};
+
+/* Starts a read, a piece of `answers`. done is called in the engine with link_op.owner = owner, unless this fails. */
+gw_status gw_entries_read(struct gw_entries *read, struct gw_fan_in *answers, uint32_t part,
+			  const struct gw_place *place, const struct gw_entry_list *list,
+			  void (*done)(struct gw_link_op *op, gw_status status, const struct gw_completion *completion),
+			  void *owner);
+/* Makes an open read end soon. */
+void gw_entries_cancel(struct gw_entries *read);
+void gw_entries_free(struct gw_entries *read);
+
+/* Entry i of the list, of 4 or 8 bytes. */
+static inline uint64_t gw_entries_id(const struct gw_entries *read, uint8_t width, uint64_t i)
+{
+	uint64_t id = 0;
+	memcpy(&id, read->received.data + ((const uint64_t *)read->received_at.data)[i], width);
+	return id;
+}
+
+#endif

@@ -1,0 +1,318 @@
+/* See list_search.h. Fails as reads do, with the error of a file, and with GW_PROTOCOL if offsets are impossible. */
+#include "client/batch/list_search.h"
+
+#include "client/engine/engine.h"
+
+/* Entries of a list in one round: of one that is walked, and of one that is bisected. */
+#define WALKED    1024u
+#define BISECTED  64u
+#define ROUND     (128u << 10) /* of all lists in one round */
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+
+struct list_question {
+	uint64_t row, src, position;
+	uint64_t at, high, end; /* [at, end) remains; what is sought begins in [at, high] */
+};
+
+static void search_go_on(struct gw_list_search *search);
+
+static const struct gw_client *search_client(const struct gw_list_search *search)
+{
+	return search->answers->job->engine->client;
+}
+
+static const struct gw_node_places *search_offsets(const struct gw_list_search *search)
+{
+	const struct gw_client *client = search_client(search);
+	return &client->node_places[GW_IN][client->meta->etypes[search->etype].dst];
+}
+
+static uint64_t search_rows(const struct gw_list_search *search)
+{
+	const struct gw_graph_meta *meta = search_client(search)->meta;
+	const uint64_t *starts = meta->ntypes[meta->etypes[search->etype].dst].starts;
+	return starts[search->part + 1] - starts[search->part];
+}
+
+static const struct gw_list_places *lists_places(const struct gw_list_search *search)
+{
+	return &search_client(search)->list_places[GW_IN][search->etype];
+}
+
+static struct list_question *question_at(const struct gw_list_search *search, uint64_t i)
+{
+	return (struct list_question *)search->questions.data + i;
+}
+
+static uint64_t middle_of(const struct list_question *question)
+{
+	return question->at + (question->high - question->at) / 2;
+}
+
+/* --- Rounds. --- */
+
+static void search_read(struct gw_link_op *op, gw_status status, const struct gw_completion *completion)
+{
+	struct gw_list_search *search = op->owner;
+	const struct gw_fan_in *answers = search->answers;
+	(void)completion;
+	op->owner = NULL;
+	if (status == GW_OK && answers->status != GW_OK)
+		status = gw_fail_text(answers->status, answers->text);
+	search->status = status == GW_OK ? search->take(search) : status;
+	search->arrived = true;
+	if (!search->steps)
+		search_go_on(search);
+}
+
+/* A round may end at once: a loop, so that the stack does not grow with their number. */
+static void search_go_on(struct gw_list_search *search)
+{
+	gw_status status = search->status;
+	search->steps = true;
+	while (status == GW_OK) {
+		search->arrived = false;
+		status = search->ask(search);
+		if (status == GW_OK && !search->arrived) {
+			search->steps = false;
+			return;
+		}
+		if (status == GW_OK)
+			status = search->status;
+	}
+	search->steps = false;
+	if (status == GW_END)
+		status = GW_OK;
+	search->done(search->owner, status == GW_OK ? GW_OK : gw_context(status, "part %u", search->part));
+}
+
+static gw_status search_post(struct gw_list_search *search, const struct gw_place *place, bool single)
+{
+	const struct gw_entry_list list = {.firsts = single ? search->wanted.data : NULL,
+					   .entries = single ? NULL : search->wanted.data,
+					   .column = GW_COLUMN_IDS,
+					   .width = place->element_bytes,
+					   .n = search->asked_count};
+	return gw_entries_read(&search->read, search->answers, search->part, place, &list, search_read, search);
+}
+
+static gw_status search_begin(struct gw_list_search *search, uint64_t n)
+{
+	const struct gw_client *client = search_client(search);
+	search->n = n;
+	search->first = 0;
+	search->status = GW_OK;
+	search->sorted = client->meta->etypes[search->etype].order == GW_ORDER_SRC;
+	uint64_t room = n > ROUND ? n : ROUND;
+	if (gw_vec_reserve(&search->questions, n * sizeof(struct list_question)) != GW_OK ||
+	    gw_vec_reserve(&search->asked, room * sizeof(uint64_t)) != GW_OK ||
+	    gw_vec_reserve(&search->wanted, room * sizeof(struct gw_column_read)) != GW_OK)
+		return GW_NO_MEMORY;
+	return GW_OK;
+}
+
+static void round_add(struct gw_list_search *search, uint64_t question, uint64_t first)
+{
+	((uint64_t *)search->asked.data)[search->asked_count] = question;
+	((uint64_t *)search->wanted.data)[search->asked_count++] = first;
+}
+
+/* --- Ends of edges. --- */
+
+static gw_status take_edge_sources(struct gw_list_search *search)
+{
+	const uint8_t width = (uint8_t)lists_places(search)->indices[search->part].element_bytes;
+	gw_status status = GW_OK;
+	for (uint64_t i = search->first; i < search->first + search->asked_count && status == GW_OK; i++) {
+		const struct list_question *question = question_at(search, i);
+		status = search->found(search->owner, i, question->row, question->position,
+				       gw_entries_id(&search->read, width, i - search->first));
+	}
+	search->first += search->asked_count;
+	return status;
+}
+
+static gw_status ask_edge_sources(struct gw_list_search *search)
+{
+	if (search->first == search->n)
+		return GW_END;
+	search->asked_count = 0;
+	for (uint64_t i = search->first; i < search->n && search->asked_count < ROUND; i++)
+		round_add(search, i, question_at(search, i)->position);
+	search->take = take_edge_sources;
+	return search_post(search, &lists_places(search)->indices[search->part], true);
+}
+
+/* The first row whose list ends after the position is in [at, high]. */
+static gw_status take_row_ends(struct gw_list_search *search)
+{
+	const uint8_t width = (uint8_t)search_offsets(search)->indptr[search->part].element_bytes;
+	const uint64_t *asked = search->asked.data;
+	for (uint64_t i = 0; i < search->asked_count; i++) {
+		struct list_question *question = question_at(search, asked[i]);
+		uint64_t middle = middle_of(question);
+		if (gw_entries_id(&search->read, width, i) <= question->position)
+			question->at = middle + 1;
+		else
+			question->high = middle;
+	}
+	return GW_OK;
+}
+
+static gw_status ask_row_ends(struct gw_list_search *search)
+{
+	const struct gw_node_places *offsets = search_offsets(search);
+	const uint32_t column = search_client(search)->meta->etypes[search->etype].column;
+	search->asked_count = 0;
+	for (uint64_t i = 0; i < search->n; i++) {
+		const struct list_question *question = question_at(search, i);
+		if (question->at < question->high)
+			round_add(search, i, (middle_of(question) + 1) * offsets->columns + column);
+	}
+	search->take = take_row_ends;
+	if (search->asked_count)
+		return search_post(search, &offsets->indptr[search->part], true);
+	for (uint64_t i = 0; i < search->n; i++) {
+		struct list_question *question = question_at(search, i);
+		question->row = question->at;
+		if (question->row == search_rows(search))
+			return gw_fail(GW_PROTOCOL, "position %llu is in none of its lists",
+				       (unsigned long long)question->position);
+	}
+	search->ask = ask_edge_sources;
+	return ask_edge_sources(search);
+}
+
+void gw_list_search_ends(struct gw_list_search *search, const uint64_t *positions, uint64_t n)
+{
+	search->status = search_begin(search, n);
+	for (uint64_t i = 0; i < n && search->status == GW_OK; i++)
+		*question_at(search, i) = (struct list_question){.position = positions[i], .high = search_rows(search)};
+	search->ask = ask_row_ends;
+	search_go_on(search);
+}
+
+/* --- Edges of lists. --- */
+
+static bool is_bisected(const struct gw_list_search *search, const struct list_question *question)
+{
+	return search->sorted && !search->every && question->high - question->at > BISECTED;
+}
+
+static gw_status take_window(struct gw_list_search *search, uint64_t asked, uint64_t count)
+{
+	const uint64_t question_number = ((const uint64_t *)search->asked.data)[asked];
+	struct list_question *question = question_at(search, question_number);
+	const uint8_t width = (uint8_t)lists_places(search)->indices[search->part].element_bytes;
+	const uint8_t *ids = search->read.received.data + ((const uint64_t *)search->read.received_at.data)[asked];
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t src = 0, position = question->at + i;
+		memcpy(&src, ids + i * width, width);
+		if (search->every || src == question->src) {
+			gw_status status = search->found(search->owner, question_number, question->row, position, src);
+			if (status != GW_OK)
+				return status;
+		} else if (search->sorted && src > question->src) {
+			question->end = position;
+		}
+	}
+	question->at = question->high = MIN(question->at + count, question->end);
+	return GW_OK;
+}
+
+static gw_status take_entries(struct gw_list_search *search)
+{
+	const struct gw_column_read *wanted = search->wanted.data;
+	const uint8_t width = (uint8_t)lists_places(search)->indices[search->part].element_bytes;
+	gw_status status = GW_OK;
+	for (uint64_t i = 0; i < search->asked_count && status == GW_OK; i++) {
+		struct list_question *question = question_at(search, ((const uint64_t *)search->asked.data)[i]);
+		if (!is_bisected(search, question))
+			status = take_window(search, i, wanted[i].count);
+		else if (gw_entries_id(&search->read, width, i) < question->src)
+			question->at = wanted[i].first + 1;
+		else
+			question->high = wanted[i].first;
+	}
+	return status;
+}
+
+static gw_status ask_entries(struct gw_list_search *search)
+{
+	struct gw_column_read *wanted = search->wanted.data;
+	uint64_t entries = 0, window = search->sorted && !search->every ? BISECTED : WALKED;
+	search->asked_count = 0;
+	while (search->first < search->n &&
+	       question_at(search, search->first)->at == question_at(search, search->first)->end)
+		search->first++;
+	for (uint64_t i = search->first; i < search->n && entries < ROUND; i++) {
+		const struct list_question *question = question_at(search, i);
+		if (question->at == question->end)
+			continue;
+		struct gw_column_read read = {.column = GW_COLUMN_IDS, .first = question->at};
+		read.count = MIN(question->end - question->at, window);
+		if (is_bisected(search, question))
+			read = (struct gw_column_read){GW_COLUMN_IDS, middle_of(question), 1};
+		((uint64_t *)search->asked.data)[search->asked_count] = i;
+		wanted[search->asked_count++] = read;
+		entries += read.count;
+	}
+	search->take = take_entries;
+	return search->asked_count ? search_post(search, &lists_places(search)->indices[search->part], false) : GW_END;
+}
+
+static gw_status take_offsets(struct gw_list_search *search)
+{
+	const uint8_t width = (uint8_t)search_offsets(search)->indptr[search->part].element_bytes;
+	const uint64_t edges = lists_places(search)->edges[search->part];
+	for (uint64_t i = 0; i < search->n; i++) {
+		struct list_question *question = question_at(search, i);
+		question->at = gw_entries_id(&search->read, width, 2 * i);
+		question->high = question->end = gw_entries_id(&search->read, width, 2 * i + 1);
+		if (question->at > question->end || question->end > edges)
+			return gw_fail(GW_PROTOCOL, "offsets %llu and %llu of row %llu in a list of %llu edges",
+				       (unsigned long long)question->at, (unsigned long long)question->end,
+				       (unsigned long long)question->row, (unsigned long long)edges);
+	}
+	search->ask = ask_entries;
+	return GW_OK;
+}
+
+static gw_status ask_offsets(struct gw_list_search *search)
+{
+	const struct gw_node_places *offsets = search_offsets(search);
+	const uint32_t column = search_client(search)->meta->etypes[search->etype].column;
+	search->asked_count = 0;
+	for (uint64_t i = 0; i < search->n; i++) {
+		uint64_t row = question_at(search, i)->row;
+		((uint64_t *)search->wanted.data)[search->asked_count++] = row * offsets->columns + column;
+		((uint64_t *)search->wanted.data)[search->asked_count++] = (row + 1) * offsets->columns + column;
+	}
+	search->take = take_offsets;
+	return search_post(search, &offsets->indptr[search->part], true);
+}
+
+void gw_list_search_edges(struct gw_list_search *search, const uint64_t *rows, const uint64_t *srcs, uint64_t n)
+{
+	search->status = search_begin(search, n);
+	search->every = !srcs;
+	for (uint64_t i = 0; i < n && search->status == GW_OK; i++)
+		*question_at(search, i) = (struct list_question){.row = rows[i], .src = srcs ? srcs[i] : 0};
+	search->ask = ask_offsets;
+	search_go_on(search);
+}
+
+/* --- The end. --- */
+
+void gw_list_search_cancel(struct gw_list_search *search)
+{
+	gw_entries_cancel(&search->read);
+}
+
+void gw_list_search_free(struct gw_list_search *search)
+{
+	gw_vec_free(&search->questions);
+	gw_vec_free(&search->asked);
+	gw_vec_free(&search->wanted);
+	gw_entries_free(&search->read);
+}
