@@ -16,8 +16,8 @@ gw_status gw_tensor_leases_create(struct gw_client *client, struct gw_tensor_lea
 /* Ends the thread. Call it before the engines lose their threads. NULL is allowed. */
 void gw_tensor_leases_destroy(struct gw_tensor_leases *leases);
 
-/* Starts the reports of reads and of what servers' memory saves, and the renewals if the client has a lease for its job. every_ms: the interval that the
- * servers request, or 0 if it is unknown. */
+/* Starts the reports of reads and of what servers' memory saves, and the renewals if the client has a lease for its
+ * job. every_ms: the interval that the servers request, or 0 if it is unknown. */
 gw_status gw_tensor_leases_begin(struct gw_client *client, bool has_lease, uint32_t every_ms);
 
 #endif

@@ -55,9 +55,8 @@ static uint64_t width(const struct gw_numbering_column *column)
 
 static uint64_t *value_at(const struct gw_numbering_column *column, uint64_t index)
 {
-	if (!column->second)
-		return &column->first[index];
-	return index & 1 ? &column->second[index >> 1] : &column->first[index >> 1];
+	uint64_t *values = column->second && (index & 1) ? column->second : column->first;
+	return &values[column->second ? index >> 1 : index];
 }
 
 /* The hash of whole numbers is bijective: equal hashes mean equal values. */
@@ -74,14 +73,10 @@ struct work {
 	struct numbering_piece *pieces;
 	struct gw_numbering *out;
 	uint32_t num_columns, count; /* count: of runs */
-	bool text;
-	bool spills; /* to files: the disk is the limit, so a pass less is faster than two in parallel */
+	bool text, spills; /* spills: to files. The disk is the limit, so a pass less is faster than two in parallel */
 	uint64_t num_pieces, positions;
-	uint64_t *values;         /* [pieces][count] how many values of a piece a run has; then the first one's place */
-	uint64_t *bytes;          /* [pieces][count] the same for their bytes */
-	uint64_t *value_starts;   /* [count + 1] */
-	uint64_t *byte_starts;    /* [count + 1] */
-	uint64_t *number_starts;  /* [count + 1] by different values */
+	uint64_t *values, *bytes; /* [pieces][count] of a piece in a run: how many; then the first one's place */
+	uint64_t *value_starts, *byte_starts, *number_starts; /* [count + 1]; number: of different values */
 	_Atomic uint64_t *firsts; /* [pieces] values that first appear there; then the first number */
 	uint16_t *run_of;         /* [positions] */
 	uint8_t *copies;          /* the values: 8 bytes, or the text's length, 2 bytes, and the text */
