@@ -1,6 +1,7 @@
 /* Windows, and the thread that counts epochs: see ahead.h. */
 #include "client/batch/ahead.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -134,6 +135,7 @@ static gw_status count_batches(struct gw_ahead *ahead, uint64_t first, uint64_t 
 	gw_status status = GW_OK;
 	uint64_t submitted = first;
 	bool any = false;
+	assert(ahead->in_progress > 0);
 	*counted = 0;
 	for (uint64_t number = first; number < end && status == GW_OK; number++) {
 		for (; submitted < end && submitted < number + ahead->in_progress && status == GW_OK; submitted++)

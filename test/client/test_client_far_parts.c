@@ -210,7 +210,7 @@ static void make_folders(const char *path)
 static uint8_t *read_array(const char *folder, const struct gw_array_meta *array, struct gw_npy *npy)
 {
 	char path[512];
-	struct stat st;
+	struct stat st = {0};
 	snprintf(path, sizeof(path), "%s/%s", folder, array->file);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0 && fstat(fd, &st) == 0);
@@ -393,11 +393,11 @@ static void expect_same_batch(const struct two *two, const struct gw_sample_spec
 static void expect_same_edges_on_request(const struct two *two)
 {
 	uint64_t n = bed.fixture.edges[TYPE].count;
-	int64_t *ids = calloc(4 * n, sizeof(*ids)), *far_ids = ids + n, *src = ids + 2 * n, *dst = ids + 3 * n;
-	int64_t *years = calloc(n, sizeof(*years));
+	int64_t *ids = calloc(4 * n, sizeof(*ids)), *years = calloc(n, sizeof(*years));
 	const struct gw_tensor *year;
 	struct gw_edge_list *found;
 	assert_true(ids && years);
+	int64_t *far_ids = ids + n, *src = ids + 2 * n, *dst = ids + 3 * n;
 	for (uint64_t e = 0; e < n; e++) {
 		ids[e] = (int64_t)e;
 		far_ids[e] = (int64_t)(e + BASE);

@@ -277,8 +277,8 @@ static void older_clients_are_refused(void **state)
 	struct raw raw;
 	begin(&setup, 650, 1, "tcp");
 	raw_open(&raw, &setup);
-	for (uint8_t form = 0; form < GW_CATALOG_FORMS + 2; form++) {
-		const uint8_t knows = form | GW_CATALOG_KNOWS_DISK;
+	for (uint32_t i = 0; i < GW_CATALOG_FORMS + 2; i++) {
+		const uint8_t form = (uint8_t)i, knows = form | GW_CATALOG_KNOWS_DISK;
 		assert_int_equal(raw_ask(&raw, GW_OP_CATALOG, &form, 1),
 				 form < GW_CATALOG_FORMS ? GW_REFUSED : GW_INVALID);
 		if (form < GW_CATALOG_FORMS)

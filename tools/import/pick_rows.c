@@ -108,9 +108,9 @@ static gw_status pick_by_blocks(struct gw_import *im, const struct gw_import_pic
 		status = GW_NO_MEMORY;
 	b.rows = gw_spill_take(spill, pick->count * sizeof(*b.rows), &status);
 	b.staged = gw_spill_take(spill, pick->count * pick->row_bytes, &status);
-	if (status == GW_OK)
+	if (status == GW_OK && b.starts)
 		status = divide_nodes(&b, limit / BLOCK_SHARE);
-	if (status == GW_OK && b.starts && memory) {
+	if (status == GW_OK && memory) {
 		stage_blocks(&b, im->threads, memory);
 		gw_free(memory);
 		memory = NULL;

@@ -261,8 +261,13 @@ static size_t verbs_poll(void *state, struct gw_completion *completions, size_t 
 		now = n ? gw_past_ns() : gw_now_ns();
 		if (now >= loop->next_timer_ns)
 			verbs_tick(loop, now);
-		if (n)
+		if (n) { /* a caller that always finds completions must not keep others from connecting */
+			if (now >= loop->next_look_ns) {
+				verbs_look(loop, 0, &woken);
+				loop->next_look_ns = now + LOOK_NS;
+			}
 			break;
+		}
 		if (first) {
 			end = gw_later_ns(now, timeout_ns);
 			spin_end = gw_later_ns(now, spin_ns);
