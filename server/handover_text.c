@@ -95,6 +95,33 @@ json_t *gw_handover_arrays(const struct gw_part *part)
 	return list;
 }
 
+/* apart: of the same array here. */
+static gw_status check_moved_apart(const json_t *json, enum gw_array_apart apart, const char *key)
+{
+	bool on_disk = apart == GW_ARRAY_ON_DISK;
+	if (json_is_true(json_object_get(json, "on_disk")) != on_disk)
+		return gw_fail(GW_INVALID, "\"%s\" is %son disk at the running server: give the same --on-disk", key,
+			       on_disk ? "not " : "");
+	if (json_is_true(json_object_get(json, "mutable")) != (apart != GW_ARRAY_HERE))
+		return gw_fail(GW_INVALID, "\"%s\" is %smutable at the running server: give the same --mutable", key,
+			       apart ? "not " : "");
+	return GW_OK;
+}
+
+gw_status gw_handover_apart_check(const json_t *arrays, const struct gw_part_options *options)
+{
+	size_t i;
+	const json_t *one;
+	gw_status status = GW_OK;
+	json_array_foreach(arrays, i, one)
+	{
+		const char *key = json_string_value(json_object_get(one, "key"));
+		if (key && status == GW_OK)
+			status = check_moved_apart(one, options->set_apart(options->apart_context, key), key);
+	}
+	return status;
+}
+
 static gw_status check_moved_array(const json_t *json, const struct gw_array *array)
 {
 	uint64_t digest, offset, bytes;
@@ -105,14 +132,9 @@ static gw_status check_moved_array(const json_t *json, const struct gw_array *ar
 			"the running server has another array in place of \"%s\": it loaded other arrays, such as "
 			"replicas; restart the server",
 			array->meta->key);
-	bool on_disk = array->apart == GW_ARRAY_ON_DISK;
-	if (json_is_true(json_object_get(json, "on_disk")) != on_disk)
-		return gw_fail(GW_INVALID, "\"%s\" is %son disk at the running server: give the same --on-disk",
-			       array->meta->key, on_disk ? "not " : "");
-	if (json_is_true(json_object_get(json, "mutable")) != (array->apart != GW_ARRAY_HERE))
-		return gw_fail(GW_INVALID, "\"%s\" is %smutable at the running server: give the same --mutable",
-			       array->meta->key, array->apart ? "not " : "");
-	gw_status status = gw_handover_number(json, "digest", UINT64_MAX, &digest);
+	gw_status status = check_moved_apart(json, array->apart, key);
+	if (status == GW_OK)
+		status = gw_handover_number(json, "digest", UINT64_MAX, &digest);
 	if (status == GW_OK)
 		status = gw_handover_number(json, "offset", UINT64_MAX, &offset);
 	if (status == GW_OK)

@@ -25,6 +25,9 @@ gw_status gw_handover_shape_read(const json_t *json, struct gw_arena_shape *out)
 
 /* The arrays of a part: key, digest, place. */
 json_t *gw_handover_arrays(const struct gw_part *part);
+/* Before the part is opened in the old server's memory, which lacks room for arrays that this server alone would load:
+ * whether the options leave the same arrays apart. GW_INVALID names the first difference. */
+gw_status gw_handover_apart_check(const json_t *arrays, const struct gw_part_options *options);
 /* Whether the old server's arrays are those of this part, at the same places. GW_WRONG_GRAPH names the first
  * difference; GW_INVALID: the mutable features differ. */
 gw_status gw_handover_arrays_check(const json_t *arrays, const struct gw_part *part);

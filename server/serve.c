@@ -110,10 +110,11 @@ static gw_status leave_key(struct gw_server *server)
 
 /* --- Mutable features. --- */
 
-static bool is_mutable(const struct gw_server_options *options, const char *key)
+static bool is_mutable(const struct gw_server *server, const char *key)
 {
+	const struct gw_server_options *options = &server->options;
 	uint32_t i = 0;
-	while (i < options->mutable_count && !gw_feature_is_meant(key, options->mutable_features[i]))
+	while (i < options->mutable_count && !gw_feature_is_meant(server->meta, key, options->mutable_features[i]))
 		i++;
 	return i < options->mutable_count;
 }
@@ -129,11 +130,11 @@ static enum gw_array_apart array_apart(const void *context, const char *key)
 	const struct gw_server_options *options = &server->options;
 	const struct gw_disk_words words = on_disk_words(options);
 	char feature[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
-	if (is_mutable(options, key))
+	if (is_mutable(server, key))
 		return GW_ARRAY_CHANGES;
 	if (gw_name_ends_in(key, GW_REPLICA_TAIL)) { /* rows that change have no replicas */
 		snprintf(feature, sizeof(feature), "%.*s", (int)(strlen(key) - strlen(GW_REPLICA_TAIL)), key);
-		return is_mutable(options, feature) ? GW_ARRAY_LEFT_OUT : GW_ARRAY_HERE;
+		return is_mutable(server, feature) ? GW_ARRAY_LEFT_OUT : GW_ARRAY_HERE;
 	}
 	return gw_disk_words_mean(&words, server->meta, key) ? GW_ARRAY_ON_DISK : GW_ARRAY_HERE;
 }
@@ -147,7 +148,7 @@ static gw_status check_on_disk(const struct gw_server *server)
 	gw_status status = gw_disk_words_check(&words, server->meta, options->part, "--on-disk");
 	for (uint32_t a = 0; a < part->count && status == GW_OK; a++) {
 		const char *key = part->arrays[a].key;
-		if (is_mutable(options, key) && gw_disk_words_mean(&words, server->meta, key))
+		if (is_mutable(server, key) && gw_disk_words_mean(&words, server->meta, key))
 			status = gw_fail(GW_INVALID,
 					 "\"%s\": --mutable and --on-disk exclude each other: leave out one", key);
 	}
@@ -168,7 +169,7 @@ static gw_status check_mutable(const struct gw_server *server)
 		const char *word = server->options.mutable_features[i];
 		bool found = false;
 		for (uint32_t a = 0; a < part->count; a++) {
-			if (!gw_feature_is_meant(part->arrays[a].key, word))
+			if (!gw_feature_is_meant(server->meta, part->arrays[a].key, word))
 				continue;
 			gw_status status = gw_feature_plan(server->meta, &part->arrays[a], &plan);
 			if (status != GW_OK)
@@ -188,7 +189,7 @@ static gw_status load_mutable(struct gw_server *server)
 	const struct gw_part_meta *part = &server->meta->parts[server->options.part];
 	gw_status status = GW_OK;
 	for (uint32_t a = 0; a < part->count && status == GW_OK; a++) {
-		if (is_mutable(&server->options, part->arrays[a].key))
+		if (is_mutable(server, part->arrays[a].key))
 			status = gw_feature_load(server->tensors, &part->arrays[a]);
 	}
 	return status;

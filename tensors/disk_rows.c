@@ -46,7 +46,7 @@ bool gw_disk_words_mean(const struct gw_disk_words *words, const struct gw_graph
 	for (uint32_t i = 0; i < words->count; i++) {
 		/* Every part has the same keys. */
 		const struct gw_array_meta *array = is_lists(words->words[i]) ? gw_meta_array(meta, 0, key) : NULL;
-		if (array ? gw_array_is_of_edges(meta, array) : gw_feature_is_meant(key, words->words[i]))
+		if (array ? gw_array_is_of_edges(meta, array) : gw_feature_is_meant(meta, key, words->words[i]))
 			return true;
 	}
 	return false;
@@ -62,7 +62,7 @@ static gw_status disk_word_check(const char *word, const struct gw_graph_meta *m
 		return GW_OK;
 	for (uint32_t a = 0; a < arrays->count; a++) {
 		const struct gw_array_meta *array = &arrays->arrays[a];
-		if (!gw_feature_is_meant(array->key, word))
+		if (!gw_feature_is_meant(meta, array->key, word))
 			continue;
 		if (array->ndim == 0 || !gw_feature_parse(meta, array->key, &of_edges, &type, &name))
 			return gw_fail(GW_INVALID,

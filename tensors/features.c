@@ -66,12 +66,27 @@ bool gw_feature_parse_source(const struct gw_graph_meta *meta, const char *key, 
 	       gw_name_ends_in(*name, GW_TIME_SOURCE_TAIL) && !strchr(*name, '/');
 }
 
-bool gw_feature_is_meant(const char *key, const char *word)
+static bool is_end_of(const char *key, const char *word)
 {
 	size_t all = strlen(key), length = strlen(word);
 	if (length == 0 || length > all || strcmp(key + all - length, word) != 0)
 		return false;
 	return length == all || key[all - length - 1] == '/';
+}
+
+bool gw_feature_is_meant(const struct gw_graph_meta *meta, const char *key, const char *word)
+{
+	char text[GW_EDGE_FOLDER_MAX + 1];
+	bool of_edges;
+	uint32_t type;
+	const char *name;
+	if (is_end_of(key, word))
+		return true;
+	name = key_parse(meta, key, &of_edges, &type);
+	if (!name || !of_edges)
+		return false;
+	size_t length = strlen(gw_meta_etype_text(meta, type, text));
+	return strncmp(word, text, length) == 0 && word[length] == '/' && strcmp(word + length + 1, name) == 0;
 }
 
 gw_status gw_feature_plan(const struct gw_graph_meta *meta, const struct gw_array_meta *array,

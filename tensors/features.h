@@ -15,8 +15,9 @@ bool gw_feature_parse(const struct gw_graph_meta *meta, const char *key, bool *o
 bool gw_feature_parse_source(const struct gw_graph_meta *meta, const char *key, bool *of_edges, uint32_t *type,
 			     const char **name);
 
-/* Whether a user's word names the feature of this key: "feat", of any type; "paper/feat"; or the key itself. */
-bool gw_feature_is_meant(const char *key, const char *word);
+/* Whether a user's word names the feature of this key: "feat", of any type; "paper/feat"; "author:writes:paper/feat";
+ * or the key itself. */
+bool gw_feature_is_meant(const struct gw_graph_meta *meta, const char *key, const char *word);
 
 /* The plan of the tensor for a mutable feature. GW_INVALID, GW_LIMIT, GW_UNSUPPORTED: the feature cannot be mutable. */
 gw_status gw_feature_plan(const struct gw_graph_meta *meta, const struct gw_array_meta *array,

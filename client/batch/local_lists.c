@@ -33,11 +33,11 @@ struct lists_at {
 	struct gw_place indptr, indices, eids;
 };
 
-/* False: the server does not hold the array. */
+/* False: the server does not hold the array. For its own part it holds none. */
 static bool held_place(const struct gw_held_part *held, const char *key, const struct gw_place *owners,
 		       struct gw_place *out)
 {
-	const struct gw_catalog_array *array = gw_catalog_find(held->catalog, key);
+	const struct gw_catalog_array *array = held->catalog ? gw_catalog_find(held->catalog, key) : NULL;
 	if (!array || array->changes || array->on_disk)
 		return false;
 	*out = (struct gw_place){

@@ -246,8 +246,8 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME[,NAME...]",
-        help="the features NAME, or TYPE/NAME, whose rows stay in the files (`graphwire serve --on-disk`); "
-        "for servers that this launch starts",
+        help="the features NAME, or TYPE/NAME, whose rows stay in the files (`graphwire serve --on-disk`); lists: the "
+        "neighbours, ids and columns of all edges; for servers that this launch starts",
     )
     group.add_argument(
         "--disk_cache",

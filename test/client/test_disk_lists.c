@@ -153,6 +153,28 @@ static void lists_are_held_by_another(void **state)
 	finish(&setup);
 }
 
+/* A server that holds the lists of all parts leaves its own columns on disk. */
+static void columns_stay_beside_held_lists(void **state)
+{
+	(void)state;
+	struct setup setup;
+	struct drawn expected;
+	cluster_leave_on_disk("year");
+	cluster_leave_on_disk("weight");
+	cluster_offer("shm");
+	setup_begin(&setup, 629, PARTS, NULL);
+	setup.cluster.lists = GW_SERVER_LISTS_ALL;
+	cluster_kill(&setup.cluster, 0);
+	cluster_revive(&setup.cluster, 0);
+	drawn_begin();
+	struct gw_client *files = open_files(&setup);
+	draw_all(&expected, files);
+	gw_client_close(files);
+	same_draws(open_servers(&setup, PARTS), &expected);
+	assert_true(counts_of(&setup, 0).rows > 0);
+	finish(&setup);
+}
+
 /* --- faults --- */
 
 static void file_of(const struct setup *setup, const char *key, char path[512])
@@ -320,6 +342,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lists_on_disk_give_the_bytes),
 		cmocka_unit_test(lists_are_held_by_another),
+		cmocka_unit_test(columns_stay_beside_held_lists),
 		cmocka_unit_test(bad_files),
 		cmocka_unit_test(servers_come_and_go),
 		cmocka_unit_test(clients_give_up),

@@ -23,7 +23,7 @@
 
 #define PARTS 3
 
-static const char *const left[] = {"paper/feat", "label", "q", "weight", "half"};
+static const char *const left[] = {"paper/feat", "label", "q", "paper:cites:paper/weight", "half"};
 #define LEFT (sizeof(left) / sizeof(left[0]))
 
 static void begin(struct setup *setup, uint64_t seed, uint32_t parts, const char *offer)

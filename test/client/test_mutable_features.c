@@ -31,7 +31,7 @@ static struct gw_client *open_files(const struct setup *setup)
 static void begin(struct setup *setup, uint64_t seed)
 {
 	cluster_serve_mutable("paper/feat");
-	cluster_serve_mutable("weight");
+	cluster_serve_mutable("paper:cites:paper/weight");
 	cluster_serve_mutable("node/paper/label");
 	setup_begin(setup, seed, PARTS, NULL);
 }

@@ -39,6 +39,21 @@ def test_standalone(parts, names):
             assert epoch(graph) == epoch(whole)
 
 
+@pytest.mark.parametrize("name", ["bé", "my nodes/bé", "my nodes:cite it:my nodes/w w", "w w", "two",
+                                  "my nodes:cite it:my nodes/two", "node/my+20nodes/b+C3+A9",
+                                  "my+20nodes:cite+20it:my+20nodes/two"])
+def test_names(tmp_path, name):
+    """Features of nodes and edges, by their names in Python, and by those of the format."""
+    rows = np.random.default_rng(4).random((40, 2))
+    kind, edges = "my nodes", ("my nodes", "cite it", "my nodes")
+    folder = graphwire.partition_graph({edges: (np.arange(40), np.arange(40)[::-1])}, "g", 1, tmp_path / "g",
+                                       node_features={kind: {"bé": rows}},
+                                       edge_features={edges: {"w w": rows[:, 0].copy(), "two": rows}})
+    with graphwire.open(folder, numpy=True) as whole, graphwire.open(folder, on_disk=name, numpy=True) as graph:
+        for some, other in zip(graph.features, whole.features):
+            assert (some[:] == other[:]).all()
+
+
 def test_long_lists(whole):
     """Edges of hubs, whose lists take several rounds of a search, beside the ends of all edges."""
     with graphwire.open(whole, numpy=True) as graph:

@@ -304,6 +304,16 @@ def refused(servers, status, pattern, *words):
     assert servers.processes[0].poll() is None
 
 
+@pytest.mark.parametrize("words", [["--on-disk", "feat"], ["--on-disk", "lists,feat"], ["--mutable", "feat"]])
+def test_what_a_predecessor_must_have_in_common(servers_of, words):
+    """Arrays that the running server has not loaded."""
+    servers = servers_of(*words)
+    servers.words = ()
+    kind = "mutable" if "--mutable" in words else "on disk"
+    refused(servers, 1, f"\".*\" is {kind} at the running server: give the same {words[0]}")
+    servers.replace(0, *words)
+
+
 def test_what_a_successor_must_have_in_common(parts, whole, servers_of, tmp_path):
     servers = servers_of()
     with socket.socket() as taken, graphwire.open(parts, servers.addresses, transport="shm") as graph:

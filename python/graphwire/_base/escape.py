@@ -35,8 +35,13 @@ def unescaped(name: str) -> str:
     return found if _escape(found) == name and re.search(r"[^A-Za-z0-9_.-]", found) else name
 
 
+def is_plain(name: str) -> bool:
+    """Whether the text of a type or a feature is within the format's alphabet."""
+    return re.fullmatch(r"[A-Za-z0-9_.+:-]*", name) is not None
+
+
 def _stays(name: str) -> bool:
-    return re.fullmatch(r"[A-Za-z0-9_.+-]*", name) is not None and unescaped(name) == name
+    return ":" not in name and is_plain(name) and unescaped(name) == name
 
 
 def escaped(name: str, what: str = "a name") -> str:

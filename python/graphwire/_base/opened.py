@@ -16,7 +16,7 @@ from weakref import ref
 
 from graphwire._base import arrays as _arrays
 from graphwire._base import checks
-from graphwire._base.escape import unescaped, unescaped_type
+from graphwire._base.escape import is_plain, unescaped, unescaped_type
 from graphwire._base.keywords import keywords
 from graphwire._base.landing import Landing
 from graphwire._base.log import follow_level
@@ -62,13 +62,18 @@ class _Client(OfProcess):
         return held
 
 
+def _on_disk_word(what: str, word: str) -> bytes:
+    """A word of on_disk for C. Names within the format's alphabet stay: they may be those of an array's key."""
+    return b"/".join((c_text if is_plain(one) else c_name)(what, one) for one in word.split("/"))
+
+
 def _open(options: Mapping[str, Any], landing: Landing | None, out: Any) -> None:
     """Calls gw_client_open, which writes into a held_client. The strings are freed after the call."""
     given = ffi.new("struct gw_client_options *")
     kept: list[Any] = []
     for name, value in options.items():
         if name in ("servers", "on_disk"):
-            texts = [ffi.new("char[]", c_text(name, one)) for one in value]
+            texts = [ffi.new("char[]", (_on_disk_word if name == "on_disk" else c_text)(name, one)) for one in value]
             kept += [texts, ffi.new("char *[]", texts)]
             setattr(given, name, kept[-1])
             setattr(given, {"servers": "server_count"}.get(name, "on_disk_count"), len(value))
