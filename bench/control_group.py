@@ -7,8 +7,8 @@ from pathlib import Path
 
 
 class ControlGroup:
-    """With ControlGroup(bytes) as group: a process started with preexec_fn=group.enter is in it. The processes have ended
-    when the block does."""
+    """With ControlGroup(bytes) as group: a process started with preexec_fn=group.enter is in it. The processes have
+    ended when the block does."""
 
     def __init__(self, bytes_: int) -> None:
         first = os.path.isdir("/sys/fs/cgroup/memory")

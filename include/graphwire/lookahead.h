@@ -2,7 +2,7 @@
  * (gw_loader_options). graphwire.h includes this header; its rules hold here too.
  *
  *   gw_lookahead_open, with what the batches fetch
- *     -> gw_lookahead_begin: an epoch. Its batches are 0, 1, ... Perhaps they are counted, and rows are kept
+ *     -> gw_lookahead_begin: an epoch. Its batches are 0, 1, ... With cache_bytes they are counted, and rows kept
  *       -> gw_lookahead_sample_start or gw_lookahead_gather_start for each number; else gw_lookahead_pass
  *
  * A row that a batch fetches from a server serves this batch and the next lookahead - 1 batches, which copy it from

@@ -116,7 +116,7 @@ def test_bad_batches_and_early_ends(g, monkeypatch, kind, samplers):
 
 def test_refused(g):
     for call, error, text in (
-            (lambda: loader_of(g, "nodes", lookahead=5), graphwire.InvalidError, "lookahead is at most 4, not 5"),
+            (lambda: loader_of(g, "nodes", lookahead=5), graphwire.InvalidError, "lookahead=5 needs .* depth is 4"),
             (lambda: loader_of(g, "nodes", lookahead=0), graphwire.InvalidError, "1 or more"),
             (lambda: dgl.dataloading.DistNodeDataLoader(g, [1], dgl.dataloading.NeighborSampler([2]), lookahead=2),
              graphwire.InvalidError, "lookahead: the sampler fetches no rows: name features"),

@@ -190,7 +190,7 @@ def test_refused(served):
     data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), x=torch.rand(2, 3))
     pair = stores(served, ["feat"], ids="graph")
     for call, error, text in (
-            (lambda: nodes(served, lookahead=5), graphwire.InvalidError, "lookahead is at most 4, not 5"),
+            (lambda: nodes(served, lookahead=5), graphwire.InvalidError, "lookahead=5 needs .* depth is 4"),
             (lambda: nodes(served, depth=0), graphwire.InvalidError, "depth is 1 or more"),
             (lambda: nodes(served, cache_bytes="4 GB"), graphwire.InvalidError, "cache_bytes is a number of bytes"),
             (lambda: nodes(served, cache_batches=4), graphwire.InvalidError, "no effect: cache_bytes is 0"),

@@ -144,8 +144,10 @@ def test_every_draw_of_links(opened):
         seeds = {etype: random.integers(0, opened.num_edges(etype), 5) for etype in some}
         times = {etype: random.integers(-8, 35, 5) for etype in some}
         each, end = int(random.integers(3)), str(random.choice(["src", "dst"]))
-        loader = graphwire.EdgeLoader(opened, seeds, fanouts, time="t", times=times, negatives=each, negative_end=end,
-                                      batch_size=10, seed=turn, exist_time=False, **options)
+        if each:
+            options |= {"negatives": each, "negative_end": end, "exist_time": False}
+        loader = graphwire.EdgeLoader(opened, seeds, fanouts, time="t", times=times, batch_size=10, seed=turn,
+                                      **options)
         batch = next(iter(loader))
         until = [np.concatenate([times[etype], times[etype], np.repeat(times[etype], each)]) for etype in some]
         law.check(batch, fanouts, np.concatenate(until).tolist(), None, options["strict"], options["replace"],

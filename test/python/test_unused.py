@@ -18,8 +18,6 @@ PYTHON = [
         ("method", "metis"), ("method", "lp"), ("objtype", "vol"))),
     *(("partition_graph", {}, name, value) for name, value in (
         ("replicate_by", "degree"), ("fanouts", [5]), ("batch_size", 5))),
-    *(("replicate", {"rows": 0}, name, value) for name, value in (
-        ("by", "vip"), ("fanouts", [5]), ("batch_size", 5), ("features", "feat"), ("ntype", "_N"), ("mask", "m"))),
     *(("open", {}, name, value) for name, value in (
         ("transport", "tcp"), ("neighbours", "reads"), ("insecure", True), ("key_file", "key"))),
     *((loader, {}, "cache_batches", 2) for loader in ("NodeLoader", "EdgeLoader")),
@@ -36,8 +34,6 @@ PROGRAMS = [
         (" --assignment FILE", "--objtype=vol"), (" --assignment FILE", "--objtype=cut"),
         (" --assignment FILE", "--method=lp"), (" --assignment FILE", "--python=python3"),
         (" --assignment FILE", "--balance-edges"))),
-    *(("replicate PARTS --rows 0", option) for option in (
-        "--by=vip", "--fanouts=5", "--batch-size=5", "--features=feat", "--ntype=_N", "--mask=train_mask")),
     *(("epoch --part-config PARTS", option) for option in (
         "--negatives=2", "--no-true-edges", "--keep-edges", "--disk-cache=2Mi", "--transport=tcp", "--key-file=FILE",
         "--insecure", "--pick=last", "--window=5", "--strict")),
@@ -57,8 +53,6 @@ def test_of_python(parts, tmp_path, called, given, name, value):
         if called == "partition_graph":
             graphwire.partition_graph(EDGES, "g", 2, tmp_path / "out", **{**options, "method": options.get(
                 "method", None if "assignment" in options else "random")})
-        elif called == "replicate":
-            graphwire.replicate(parts, **options)
         elif called == "open":
             graphwire.open(parts, **options).close()
         else:
@@ -68,8 +62,7 @@ def test_of_python(parts, tmp_path, called, given, name, value):
     with pytest.raises(graphwire.InvalidError, match=rf"^{name} (has no effect|needs time=)[^\n]*$"):
         call({**given, name: value})
     assert not (tmp_path / "out").exists()
-    if called != "replicate":
-        call(given)  # the other options are right
+    call(given)  # the other options are right
 
 
 @pytest.mark.parametrize(("command", "option"), PROGRAMS)
@@ -81,5 +74,5 @@ def test_of_programs(whole, parts, tmp_path, command, option):
     ran = subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=60, check=False)
     name = option.partition("=")[0]
     assert ran.returncode in (1, 2) and ran.stdout == "", ran
-    assert ran.stderr.count("\n") == 1 and (name in ran.stderr or "--rows 0 removes" in ran.stderr), ran.stderr
+    assert ran.stderr.count("\n") == 1 and name in ran.stderr, ran.stderr
     assert not (tmp_path / "out").exists()

@@ -31,9 +31,7 @@ static gw_status take_rows(void *input, char *text)
 
 static gw_status take_by(void *input, char *text)
 {
-	struct gw_replicate_plan *plan = &((struct replicate_arguments *)input)->plan;
-	plan->by_set = true;
-	return gw_replicate_by_parse(text, plan);
+	return gw_replicate_by_parse(text, &((struct replicate_arguments *)input)->plan);
 }
 
 static gw_status replicate_take_fanouts(void *input, char *text)
@@ -56,12 +54,8 @@ static gw_status replicate_check(void *input)
 {
 	const struct replicate_arguments *a = input;
 	bool any = a->plan.share > 0 || a->plan.bytes > 0;
-	const bool described = a->plan.by_set || a->plan.fanouts.hops || a->plan.override_count ||
-			       a->plan.num_features || a->plan.ntype || a->plan.mask;
 	if (!a->plan.set)
 		return gw_fail(GW_INVALID, "--rows is missing: say how many rows, such as 5%% or 20Gi");
-	if (!any && described)
-		return gw_fail(GW_INVALID, "--rows 0 removes the replicas: leave out the options that say which rows");
 	return any && a->plan.fanouts.hops == 0
 		       ? gw_fail(GW_INVALID, "--fanouts is missing: give those of the trainers, such as 15,10,5")
 		       : GW_OK;
@@ -78,7 +72,7 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CALL(replicate_take_fanouts)},
 	{"fanout", "ETYPE=N,N,...", "fanouts of one edge type; may be repeated", 0, GW_OPTION_CALL(take_fanout)},
 	{"batch-size", "N", "seeds of a mini-batch (default 1000)", 0,
-	 GW_OPTION_NUMBER(A, plan.batch_size, 1, 1u << 24, .needs = "fanouts")},
+	 GW_OPTION_NUMBER(A, plan.batch_size, 1, 1u << 24)},
 	{"features", "[TYPE:]NAME,...",
 	 "the node features whose rows are copied (default: those with more than one number a row)", 1,
 	 GW_OPTION_CALL(take_features)},

@@ -27,11 +27,11 @@ enum gw_hot_by {
 
 /* What to replicate. */
 struct gw_replicate_plan {
-	bool set, by_set; /* a budget was given; `by` was */
-	double share;     /* of the rows of each node type; 0: `bytes` counts */
-	uint64_t bytes;   /* of the replicas of a part */
-	unsigned by;      /* enum gw_hot_by */
-	uint32_t epochs;  /* of GW_HOT_EPOCHS */
+	bool set;        /* a budget was given */
+	double share;    /* of the rows of each node type; 0: `bytes` counts */
+	uint64_t bytes;  /* of the replicas of a part */
+	unsigned by;     /* enum gw_hot_by */
+	uint32_t epochs; /* of GW_HOT_EPOCHS */
 	struct gw_epoch_fanouts fanouts;
 	uint32_t override_count; /* each override has as many hops as fanouts */
 	struct gw_epoch_override overrides[GW_EPOCH_OVERRIDES_MAX];

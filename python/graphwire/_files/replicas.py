@@ -56,8 +56,8 @@ def sampling_words(by: str, fanouts: Fanouts | None, batch_size: int) -> list[st
 
 
 @keywords
-def replicate(part_config: str | os.PathLike, rows: int | str, *, by: str | None = None, fanouts: Fanouts | None = None,
-              batch_size: int | None = None, features: str | Sequence[str] = (), ntype: str | None = None,
+def replicate(part_config: str | os.PathLike, rows: int | str, *, by: str = "vip", fanouts: Fanouts | None = None,
+              batch_size: int = 1000, features: str | Sequence[str] = (), ntype: str | None = None,
               mask: str | None = None, seed: int = 1) -> None:
     """Copies the rows of other parts that a part's trainers will want most into the part. Servers load them, and
     clients on a server's host read them from its memory: one copy for each host, and no server sends them. The graph's
@@ -66,11 +66,11 @@ def replicate(part_config: str | os.PathLike, rows: int | str, *, by: str | None
     part_config: the JSON or the folder of a graph in parts, which has all parts.
     rows: how many rows a part gets: a share of the rows of each node type, such as "5%", or the bytes of all its
         replicas, such as "20Gi". They replace those that the graph has; 0 removes them.
-    by: which rows. None or "vip": how likely a mini-batch has the row (SALIENT++). "degree": how many lists name it.
+    by: which rows. "vip": how likely a mini-batch has the row (SALIENT++). "degree": how many lists name it.
         "epochs:N": how many mini-batches of N epochs have it, counted with the loader itself.
     fanouts: those of the trainers, a list with a number for each hop from the seeds on (-1: all neighbours), or {edge
         type: list}; types that it does not name are not sampled. rows=0 needs none.
-    batch_size: their seeds of a mini-batch; None: 1000.
+    batch_size: their seeds of a mini-batch.
     features: names of node features, "NAME" or "TYPE:NAME". Without it: those with more than one number a row.
     ntype, mask: the seeds are the nodes of this type where this feature is set. Without it: train_mask, if a type has
         it; else all nodes.
@@ -81,13 +81,8 @@ def replicate(part_config: str | os.PathLike, rows: int | str, *, by: str | None
     names = list(features) if isinstance(features, Iterable) and not isinstance(features, str) else [features]
     if not all(isinstance(name, str) and name for name in names):
         raise TypeError(f'features are names, "NAME" or "TYPE:NAME", not {features!r}')
-    words = ["replicate", os.fspath(part_config), "--rows", amount("rows", rows)]
-    if words[-1].rstrip("%kKMGTPi.0") == "":
-        checks.unused("rows=0 removes the replicas", by=by, fanouts=fanouts, batch_size=batch_size, ntype=ntype,
-                     features=names or None, mask=mask)
-    else:
-        words += sampling_words("vip" if by is None else by, fanouts, 1000 if batch_size is None else batch_size)
-    words += ["--seed", str(checks.integer("seed", seed, 0, checks.U64))]
+    words = ["replicate", os.fspath(part_config), "--rows", amount("rows", rows),
+             *sampling_words(by, fanouts, batch_size), "--seed", str(checks.integer("seed", seed, 0, checks.U64))]
     if names:
         words += ["--features", ",".join(map(escaped_type, names))]
     for option, value in (("ntype", ntype), ("mask", mask)):

@@ -42,8 +42,11 @@ class Options(NamedTuple):
 
 def checked(depth: Any, lookahead: Any, cache_bytes: Union[int, str], cache_batches: Any) -> Options:
     depth = checks.integer("depth", depth, 1, DEPTH_MAX)
-    options = Options(depth, checks.integer("lookahead", lookahead, 1, depth), checks.size("cache_bytes", cache_bytes),
+    options = Options(depth, checks.integer("lookahead", lookahead, 1, DEPTH_MAX),
+                      checks.size("cache_bytes", cache_bytes),
                       checks.integer("cache_batches", cache_batches, 0, checks.U64))
+    if options.lookahead > depth:
+        raise checks.invalid(f"lookahead={options.lookahead} needs as many batches ahead: depth is {depth}")
     if not options.cache_bytes:
         checks.unused("cache_bytes is 0", cache_batches=options.cache_batches or None)
     return options
