@@ -34,7 +34,7 @@ from graphwire._files import folder_columns, text_files
 from graphwire._files.columns import Where, arrow, text_faults
 
 BATCH_ROWS, _BATCH_BYTES = 1 << 17, 4 << 20
-_FIRST_ROWS = 256  # of a file of Parquet, which tell how wide its rows are
+_FIRST_ROWS = 256  # of a file of Parquet; their width is a guess of all rows'
 _READ_BYTES = 1 << 20  # of a column of Parquet
 _CSV_BLOCK = 16 << 20  # a row of texts is not longer
 _KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
@@ -323,8 +323,8 @@ class _Parquet(_Files):
             yield batch
 
     def _batch_rows(self, path: Path, names: Sequence[str]) -> int:
-        """The rows of a batch of these columns. The first rows tell how wide values are that the file has once, in
-        dictionaries; the sizes in the file tell whether later values are wider."""
+        """The rows of a batch of these columns. The first rows have the width of values that the file has once, in
+        dictionaries; the sizes in the file count later values, which may be wider."""
         with reading(str(path)):
             file = self._file(path)
             schema, whole = file.schema_arrow, file.metadata
