@@ -5,6 +5,7 @@ import re
 import graphwire
 import numpy as np
 import pytest
+from graphwire._files import partition
 
 EDGES = {("user", "rates", "film"): (np.arange(300) % 60, np.arange(300) * 7 % 90),
          ("film", "like", "film"): (np.arange(200) % 90, np.arange(200) * 11 % 90)}
@@ -117,3 +118,17 @@ def test_errors(given, error, tmp_path):
 def test_what_an_assignment_excludes(also, tmp_path):
     with pytest.raises(ValueError, match=re.escape(f"leave out {next(iter(also))}")):
         graphwire.partition_graph(EDGES, "g", 3, tmp_path / "parts", assignment=GOOD, **also)
+
+
+def test_the_memory_also_limits_the_lists_of_a_part(tmp_path, monkeypatch):
+    """Each program gets it, and the parts do not depend on it."""
+    given, ran, run = parts_of(3, 2), [], partition.run
+    monkeypatch.setattr(partition, "run", lambda words, *others, **named: (ran.append(list(map(str, words))),
+                                                                           run(words, *others, **named)))
+    for name, options in (("whole", {}), ("little", {"memory": 1})):
+        graphwire.partition_graph(EDGES, "g", 2, tmp_path / name, num_nodes=COUNTS, assignment=given, **options)
+    assert [("--memory" in words, words[0]) for words in ran] == [
+        (False, "import"), (False, "partition"), (True, "import"), (True, "partition")]
+    whole, little = ({path.relative_to(tmp_path / name): path.read_bytes() for path in (tmp_path / name).rglob("*.npy")}
+                     for name in ("whole", "little"))
+    assert whole == little

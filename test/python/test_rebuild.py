@@ -354,6 +354,7 @@ def test_a_resumed_build_after_a_change(tmp_path, capfd):
     assert build(tmp_path, out, "--resume") == 0 and "is complete already" in capfd.readouterr().out
     shop(tmp_path)
     assert build(tmp_path, out, "--resume") == 1 and "exists already" in capfd.readouterr().err
+    assert os.listdir(out.parent) == ["graph"]
     shutil.rmtree(out)
     assert killed(command_of(tmp_path, out, "--resume"), out, 1)
     assert build(tmp_path, out, "--quiet") == 0

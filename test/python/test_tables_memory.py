@@ -147,6 +147,19 @@ def test_databases_do_not_depend_on_the_memory(seed, tmp_path, monkeypatch, spil
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.parametrize("option, value", [("--memory", "-5"), ("--memory", "x"), ("--memory", "99999999Ti"),
+                                           ("--threads", "0")])
+def test_options_that_are_no_numbers(option, value, tmp_path, capfd):
+    """One line, and the status of wrong options."""
+    databases.Database(0).write(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    for out in ([], ["--resume"]):
+        assert build(tmp_path, tmp_path / "out", option, value, *out) == 2
+        said = capfd.readouterr().err.splitlines()
+        assert len(said) == 1 and said[0].startswith(f"graphwire import: {option}: ") and value in said[0]
+        assert sorted(tmp_path.iterdir()) == before
+
+
 def keys_of(kind, numbers):
     """Keys of a kind, in columns. Numbers that are equal, and no others, have equal keys."""
     numbers = [int(number) for number in numbers]
@@ -249,6 +262,50 @@ def test_keys_that_exceed_the_memory(tmp_path):
     assert tree(tmp_path / "little") == tree(tmp_path / "whole")
     while list(tmp_path.glob(".*")):  # guards remove the temporary folders
         pass
+
+
+def wide_sources(folder, kind):
+    """A table of wide rows, in a way of tables. Their values are random, so that no format shortens them."""
+    random, rows = np.random.default_rng(5), 40_000
+    few = pa.array([random.bytes(500).hex() for _ in range(100)])
+    texts = few.take(pa.array(random.integers(0, 100, rows))) if kind == "few values" else pa.array(
+        [random.bytes(250 * (row > 20_000) + 250).hex() for row in range(rows)])
+    table = pa.table({"key": texts, "other.part": pa.array(random.integers(0, 9, rows))})
+    path = folder / f"wide.{'csv' if kind == 'csv' else 'parquet'}"
+    if kind == "arrow":
+        return table, table
+    if kind == "pandas":
+        return table.to_pandas(), table
+    if kind == "csv":
+        path.write_text("key,other.part\n" + "".join(f"{key},{number}\n" for key, number in zip(
+            *(column.to_pylist() for column in table.columns))))
+    else:
+        pa.parquet.write_table(table, path, compression="none", use_dictionary=kind == "few values",
+                               row_group_size=rows if kind == "one group" else 1000)
+    return path, table
+
+
+pools = []  # a pool lives as long as its buffers
+
+@pytest.mark.parametrize("kind", ["one group", "groups", "few values", "arrow", "pandas", "csv"])
+def test_batches_of_wide_rows_have_fewer(kind, tmp_path):
+    """Neither a batch nor what the reader holds grows with the width of the rows, and no row is lost."""
+    source, table = wide_sources(tmp_path, kind)
+    opened, pool = table_kinds.opened(source, "wide"), pa.proxy_memory_pool(pa.default_memory_pool())
+    pools.append(pool)
+    types = opened.used(table.column_names, ["key"])
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        first = 0
+        for where, batch in opened.read(types):
+            assert batch.nbytes < 8 << 20 and where(0).endswith(f"row {first}")
+            assert batch.select(table.column_names).to_pylist() == table[first:first + len(batch)].to_pylist()
+            first += len(batch)
+    finally:
+        pa.set_memory_pool(before)
+    assert first == len(table)
+    assert pool.max_memory() < 36 << 20, pool.max_memory()
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

@@ -38,7 +38,11 @@ PROGRAMS = [
         "--negatives=2", "--no-true-edges", "--keep-edges", "--disk-cache=2Mi", "--transport=tcp", "--key-file=FILE",
         "--insecure", "--pick=last", "--window=5", "--strict")),
     *(("doctor", option) for option in ("--batch-size=5", "--steps=5", "--fanouts=5", "--memory=5Gi", "--read=FILE",
-                                        "--features=feat")),
+                                        "--features=feat", "--insecure", "--transport=tcp", "--key-file=FILE",
+                                        "--row=8", "--timeout=5", "--measure=20")),
+    *(("doctor --part-config PARTS --fanouts 2", option) for option in (
+        "--insecure", "--transport=tcp", "--key-file=FILE", "--row=8", "--timeout=5", "--measure=20", "--spin=5",
+        "--bytes=5Mi", "--read=FILE", "--server=127.0.0.1:1")),
     ("serve --part-config PARTS --part 0", "--disk-cache=2Mi"),
 ]
 

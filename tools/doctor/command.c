@@ -130,27 +130,33 @@ static gw_status doctor_check_together(void *input)
 			c->key_file = c->launched.key_file;
 		return status;
 	}
-	if (c->peers.count == 0 && (c->key_file || c->peers.transport))
-		return gw_fail(GW_INVALID, "--%s is for servers: name them with --server HOST:PORT",
-			       c->key_file ? "key-file" : "transport");
-	return GW_OK;
+	if (c->peers.count)
+		return GW_OK;
+	const char *const alone = c->key_file           ? "key-file"
+				  : c->peers.transport  ? "transport"
+				  : c->peers.insecure   ? "insecure"
+				  : c->peers.row_bytes  ? "row"
+				  : c->peers.timeout_ms ? "timeout"
+				  : c->peers.measure_ms ? "measure"
+							: NULL;
+	return alone ? gw_fail(GW_INVALID, "--%s is for servers: name them with --server HOST:PORT", alone) : GW_OK;
 }
 
 static const struct gw_option table[] = {
 	{"server", "HOST:PORT", "try this server over every transport; may be repeated", 0,
 	 GW_OPTION_CALL(doctor_take_server)},
 	{"key-file", "FILE", "the servers' key (on loopback: found automatically)", 0,
-	 GW_OPTION_TEXT(struct doctor_command, key_file)},
+	 GW_OPTION_TEXT(struct doctor_command, key_file, .excludes = "part-config")},
 	{"insecure", NULL, "accept servers on loopback that have no key", 0,
-	 GW_OPTION_FLAG(struct doctor_command, peers.insecure)},
+	 GW_OPTION_FLAG(struct doctor_command, peers.insecure, .excludes = "part-config")},
 	{"transport", GW_SCHEME_CHOICES, "the transport that must reach every server (default auto: any)", 0,
-	 GW_OPTION_CHOICE(struct doctor_command, peers.transport, gw_scheme_choices)},
+	 GW_OPTION_CHOICE(struct doctor_command, peers.transport, gw_scheme_choices, .excludes = "part-config")},
 	{"row", "BYTES", "bytes of a row, for the times and rates of reads (default 512)", 0,
-	 GW_OPTION_NUMBER(struct doctor_command, peers.row_bytes, 1, GW_DOCTOR_ROW_MAX)},
+	 GW_OPTION_NUMBER(struct doctor_command, peers.row_bytes, 1, GW_DOCTOR_ROW_MAX, .excludes = "part-config")},
 	{"timeout", "MS", "how long a connect may take (default 5000)", 0,
-	 GW_OPTION_NUMBER(struct doctor_command, peers.timeout_ms, 1, 600000)},
+	 GW_OPTION_NUMBER(struct doctor_command, peers.timeout_ms, 1, 600000, .excludes = "part-config")},
 	{"measure", "MS", "how long to measure each transport of a server (default 800)", 0,
-	 GW_OPTION_NUMBER(struct doctor_command, peers.measure_ms, 10, 600000)},
+	 GW_OPTION_NUMBER(struct doctor_command, peers.measure_ms, 10, 600000, .excludes = "part-config")},
 	{"bytes", "SIZE",
 	 "check whether a server or cache of this size fits on this host; plan its pages, registration and load time by "
 	 "rates measured here",
@@ -158,7 +164,7 @@ static const struct gw_option table[] = {
 	{"read", "FILE", "a large file on the disk of the parts: measure how fast it is read, for --bytes", 0,
 	 GW_OPTION_TEXT(struct doctor_command, read)},
 	{"spin", "US", "check whether threads can poll so long here (serve --spin, spin_us of clients)", 0,
-	 GW_OPTION_NUMBER(struct doctor_command, doctor.spin_us, 1, 1000000)},
+	 GW_OPTION_NUMBER(struct doctor_command, doctor.spin_us, 1, 1000000, .excludes = "part-config")},
 	{"part-config", "JSON|FOLDER",
 	 "print what each means saves for this partitioned graph: replicas, narrow rows, look-ahead, kept rows, lists of "
 	 "all parts, rows and lists on disk; instead of a report of the host",
@@ -234,6 +240,9 @@ static gw_status doctor_run(struct doctor_command *c)
 	gw_doctor_host(&c->doctor);
 	c->doctor.section = "servers";
 	c->peers.servers = c->servers;
+	c->peers.row_bytes = c->peers.row_bytes ? c->peers.row_bytes : 512;
+	c->peers.timeout_ms = c->peers.timeout_ms ? c->peers.timeout_ms : 5000;
+	c->peers.measure_ms = c->peers.measure_ms ? c->peers.measure_ms : 800;
 	if (c->peers.count)
 		gw_doctor_ask(&c->doctor, &c->peers);
 	if (c->json)
@@ -257,9 +266,6 @@ int gw_tool_doctor(int argc, char **argv)
 	int result = 1;
 	if (c) {
 		c->doctor.root = "";
-		c->peers.row_bytes = 512;
-		c->peers.timeout_ms = 5000;
-		c->peers.measure_ms = 800;
 		c->means.trainers.batch_size = 1000;
 		c->means.trainers.seed = 1;
 		c->means.steps = 64;

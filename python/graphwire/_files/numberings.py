@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
-from graphwire._base.program import program
+from graphwire._base.program import ProgramError, program, without_options
 from graphwire._files import npy
 from graphwire._files.columns import Where
 from graphwire._files.graph_arrays import Canonical
@@ -127,8 +127,10 @@ class Numberings:
     def _step(self) -> int:
         """The bytes of memory of a step of the program, half of the limit."""
         if self._bytes < 0:
-            said = subprocess.run([program(), "import", "ids", *self._words], check=True, stdout=subprocess.PIPE,
-                                  text=True)
+            said = subprocess.run([program(), "import", "ids", *self._words], capture_output=True, text=True)
+            if said.returncode:  # such as an option that is no size
+                line = said.stderr.strip().rpartition("\n")[2]
+                raise ProgramError(without_options(line), line, said.returncode)
             self._bytes = int(said.stdout)
         return self._bytes
 

@@ -327,9 +327,10 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         path}, as `graphwire partition --assignment` reads them (METIS, ParMETIS, DGL's and GraphStorm's pipelines).
         Row i is node i of the given graph.
     memory: bytes, or a text such as "20Gi", for edges, ids and arrays while the graph is made, besides 8 bytes for
-        each node, and for the methods other than "metis"; what exceeds it is in temporary files in the folder of `out`.
-        None: 7 tenths of the free memory. The graph does not depend on it; the method that "auto" takes does, and where
-        the memory is too small for its clusters, "lp" makes other parts, which may cut more edges.
+        each node, and for the methods other than "metis" and for `assignment`; what exceeds it is in temporary files in
+        the folder of `out`. None: 7 tenths of the free memory. The graph does not depend on it; the method that "auto"
+        takes does, and where the memory is too small for its clusters, "lp" makes other parts, which may cut more
+        edges.
     store: features of real numbers that are stored narrow, {name: "float16", "bfloat16" or "int8_row"}: readers fetch
         fewer bytes, and get the rows in their original type, or in the dtype that they choose. Rows are rounded to
         nearest, ties to even; "int8_row" has 8 bits for each number, and a scale and an offset for each row. "NAME"
@@ -442,7 +443,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
             names[str(file)] = f"balance_nodes of {ntype}"
         if method == "kaminpar":
             flags += ["--python", sys.executable]
-        if method != "metis":
+        if assigned or method != "metis":
             flags += limit
         if trainers > 1:
             flags += ["--num-trainers-per-machine", str(trainers)]

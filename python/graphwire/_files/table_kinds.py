@@ -4,6 +4,8 @@
     a CSV or Parquet file, or a list of these         ─┼─▶ Table ─▶ batches(columns): (where, a batch) …
     a folder of part-*.parquet or part-*.csv          ─┘
 
+A batch has at most BATCH_ROWS rows, and fewer if rows are wide.
+
 A folder's files are read in the order of their names. Names that begin with "_" or "." are ignored, as Spark does. Of
 folders in it such as "day=3", which Spark's partitionBy writes, the names are columns (folder_columns.py). The values
 of CSV are numbers if all of the column's values are; a first pass over the file finds that out. The program
@@ -31,8 +33,10 @@ from graphwire._base.native import Workers
 from graphwire._files import folder_columns, text_files
 from graphwire._files.columns import Where, arrow, text_faults
 
-BATCH_ROWS = 1 << 17
-_CSV_BLOCK = 16 << 20
+BATCH_ROWS, _BATCH_BYTES = 1 << 17, 4 << 20
+_FIRST_ROWS = 256  # of a file of Parquet; their width is a guess of all rows'
+_READ_BYTES = 1 << 20  # of a column of Parquet
+_CSV_BLOCK = 16 << 20  # a row of texts is not longer
 _KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
 PATHS = (*_KINDS, ".gz")  # ends of paths
 
@@ -60,6 +64,25 @@ def converting(what: str) -> Iterator[None]:
         yield
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError) as error:
         raise TypeError(f"{what}: {_line(error)}") from None
+
+
+def _width(column: Any) -> float:
+    """The bytes of a row of a column; those of its values, if they are in a dictionary."""
+    if arrow().types.is_dictionary(column.type):
+        return _width(column.indices) + _width(column.dictionary)
+    return column.nbytes / max(len(column), 1)
+
+
+def _rows_within(width: float) -> int:
+    """The rows of a batch whose rows have so many bytes."""
+    return max(1, min(BATCH_ROWS, int(_BATCH_BYTES / max(width, 1))))
+
+
+def _pieces(batch: Any, names: Iterable[str]) -> Iterator[Any]:
+    """The rows of a batch that may be too large, as batches of the right size. names: the columns that count."""
+    rows = _rows_within(sum(_width(batch.column(name)) for name in names))
+    for begin in range(0, batch.num_rows, rows):
+        yield batch.slice(begin, rows)
 
 
 class Table:
@@ -163,8 +186,7 @@ class _Arrow(Table):
             raise ValueError(f"{self.what}: the stream has been read: pass a table, or a new stream")
         self._read, first = True, 0
         for whole in self._make():
-            for begin in range(0, whole.num_rows, BATCH_ROWS):
-                batch = whole.slice(begin, BATCH_ROWS)
+            for batch in _pieces(whole, types):
                 yield self._at(self.what, first), batch
                 first += batch.num_rows
 
@@ -207,7 +229,9 @@ class _Pandas(Table):
         for first in range(0, len(self._frame), BATCH_ROWS):
             piece = self._frame.iloc[first:first + BATCH_ROWS]
             kinds = {name: kind if name in objects else None for name, kind in types.items()}
-            yield self._at(self.what, first), self._converted(piece, list(types), kinds)
+            for batch in _pieces(self._converted(piece, list(types), kinds), types):
+                yield self._at(self.what, first), batch
+                first += batch.num_rows
 
 
 class _Files(Table):
@@ -258,7 +282,7 @@ class _Parquet(_Files):
         import pyarrow.parquet
 
         with reading(str(path)):
-            return pyarrow.parquet.ParquetFile(path, pre_buffer=False,  # whole row groups would be in memory
+            return pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=_READ_BYTES,  # no whole row groups
                                                page_checksum_verification=True)
 
     def _columns(self, path: Path) -> list[str]:
@@ -298,6 +322,22 @@ class _Parquet(_Files):
                 batch.validate(full=True)
             yield batch
 
+    def _batch_rows(self, path: Path, names: Sequence[str]) -> int:
+        """The rows of a batch of these columns. The first rows have the width of values that the file has once, in
+        dictionaries; the sizes in the file count later values, which may be wider."""
+        with reading(str(path)):
+            file = self._file(path)
+            schema, whole = file.schema_arrow, file.metadata
+            paths = [whole.schema.column(at).path for at in range(whole.num_columns)]
+            places = [at for at, one in enumerate(paths) if one in names or one.partition(".")[0] in names]
+            groups = [whole.row_group(at) for at in range(whole.num_row_groups)]
+            stored = max((sum(group.column(at).total_uncompressed_size for at in places) / group.num_rows
+                          for group in groups if group.num_rows), default=0)
+            if all(arrow().types.is_primitive(schema.field(name).type) for name in names):
+                return _rows_within(max(stored, sum(schema.field(name).type.bit_width for name in names) / 8))
+            first = next(self._checked(path, file.iter_batches(_FIRST_ROWS, columns=names)), None)
+            return _rows_within(max(stored, 0 if first is None else sum(map(_width, first.columns))))
+
     def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
         for path in self.paths:
             first, file, names = 0, self._file(path), self._read_columns(types)
@@ -305,7 +345,8 @@ class _Parquet(_Files):
                 found = file.schema_arrow.field(name).type
                 if found != types[name]:
                     raise TypeError(f"{path}: column {name} is {found}, but {types[name]} in {self.paths[0].name}")
-            for batch in _ahead(self._checked(path, file.iter_batches(BATCH_ROWS, columns=names))):
+            rows = self._batch_rows(path, names)
+            for batch in _ahead(self._checked(path, file.iter_batches(rows, columns=names))):
                 yield self._at(str(path), first), self.folders.add(path, batch, types)
                 first += batch.num_rows
 
@@ -361,12 +402,14 @@ class _Csv(_Files):
         numbered = {f"c{place}": name for place, name in enumerate(names)}
         convert = csv.ConvertOptions(column_types={column: kinds[name] for column, name in numbered.items()},
                                      strings_can_be_null=True, null_values=[""], quoted_strings_can_be_null=False)
+        any_length = any(kinds[name] == pa.string() and name not in self._uses for name in names)
+        block = _CSV_BLOCK if any_length else _BATCH_BYTES
         for path in self.paths:
             text, first = self._texts[path], 0
             columns = [(self._use(name, kinds[name]), text.names.index(name)) for name in names]
             with text_files.rows(text, columns) as stream:
                 with reading(str(path)):
-                    reader = csv.open_csv(stream, csv.ReadOptions(block_size=_CSV_BLOCK), csv.ParseOptions(
+                    reader = csv.open_csv(stream, csv.ReadOptions(block_size=block), csv.ParseOptions(
                         newlines_in_values=True, ignore_empty_lines=False), convert)
                 while True:
                     with reading(f"{path}, after row {first}"):

@@ -18,6 +18,8 @@ import os
 import shutil
 from pathlib import Path
 
+RUNNING = "running"
+
 
 class WorkFolder:
     """The folder `path`, which this object has locked. held: descriptors for the programs that write to it."""
@@ -25,7 +27,7 @@ class WorkFolder:
     def __init__(self, out: Path):
         self.path = out.absolute().parent / f".{out.name}.build"
         self._lock = self._locked(out)
-        self._running = os.open(self.path / "running", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._running = os.open(self.path / RUNNING, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._running, fcntl.LOCK_EX)
         self.held = (self._running,)
 
@@ -50,7 +52,10 @@ class WorkFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def close(self) -> None:
-        """Unlocks the folder, and leaves it as it is."""
+        """Unlocks the folder, and leaves the pieces in it."""
+        with contextlib.suppress(FileNotFoundError):
+            if os.listdir(self.path) == [RUNNING]:
+                self.remove()
         os.close(self._running)
         os.close(self._lock)
 
