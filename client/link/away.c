@@ -191,7 +191,8 @@ bool gw_link_give_up_if_overdue(struct gw_link *link, uint64_t now_ns)
 		return false;
 	snprintf(budget, sizeof(budget), "not back within the reconnect budget of %lld ms",
 		 (long long)link->engine->client->reconnect_ms);
-	away_append(link, budget);
+	if (!strstr(link->reason, budget)) /* an attempt that the budget cut short has kept the earlier reason */
+		away_append(link, budget);
 	if (link->failure == GW_DEADLINE) /* the deadline of a connect, not of the operation */
 		link->failure = GW_PEER_LOST;
 	away_give_up(link);

@@ -214,7 +214,7 @@ static uint8_t *read_array(const char *folder, const struct gw_array_meta *array
 	snprintf(path, sizeof(path), "%s/%s", folder, array->file);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0 && fstat(fd, &st) == 0);
-	uint8_t *bytes = malloc((size_t)st.st_size);
+	uint8_t *bytes = malloc((size_t)st.st_size + 1);
 	assert_non_null(bytes);
 	assert_int_equal(read(fd, bytes, (size_t)st.st_size), st.st_size);
 	close(fd);

@@ -260,7 +260,8 @@ static void lost_servers(void **state)
 							.server_count = 3,
 							.threads = 2,
 							.transport = cluster_is_rdma() ? NULL : "tcp",
-							.reconnect_ms = 1,
+							/* A connection over RDMA takes longer. */
+							.reconnect_ms = cluster_is_rdma() ? 3000 : 1,
 							.memory = hook});
 	make_plan(client, &plan, false, false);
 	struct gw_loader *loader = open_loader(client, &plan, (struct gw_loader_state){.epoch = 1});

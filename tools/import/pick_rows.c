@@ -110,7 +110,7 @@ static gw_status pick_by_blocks(struct gw_import *im, const struct gw_import_pic
 	b.staged = gw_spill_take(spill, pick->count * pick->row_bytes, &status);
 	if (status == GW_OK && b.starts)
 		status = divide_nodes(&b, limit / BLOCK_SHARE);
-	if (status == GW_OK && memory) {
+	if (status == GW_OK && b.starts && memory) {
 		stage_blocks(&b, im->threads, memory);
 		gw_free(memory);
 		memory = NULL;
