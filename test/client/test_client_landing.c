@@ -76,8 +76,10 @@ static void release(void *context, void *memory, uint64_t bytes)
 	assert_ptr_equal(context, pieces);
 	pthread_mutex_lock(&lock);
 	struct piece *piece = piece_at(memory);
-	if (!piece || piece->bytes != bytes)
+	if (!piece || piece->bytes != bytes) {
 		fail_msg("release of %p, %llu bytes: no such piece", memory, (unsigned long long)bytes);
+		return;
+	}
 	uint8_t *base = (uint8_t *)((uintptr_t)memory / PAGE * PAGE);
 	assert_int_equal(munmap(base, mapped(bytes) + PAGE), 0);
 	piece->memory = NULL;
@@ -210,8 +212,6 @@ static void early_ends(const struct ways *ways)
 				GW_OK);
 			if (stream % 4 == 0 && gw_wait(ticket, (int64_t)(stream % 3)) == GW_OK)
 				gw_minibatch_release(batch);
-			else if (stream % 4 == 0)
-				gw_cancel(ticket);
 			else
 				gw_cancel(ticket); /* where it has ended, its mini-batch is released */
 		}
