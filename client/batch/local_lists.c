@@ -155,7 +155,8 @@ const struct gw_adjacency *gw_own_lists(const struct gw_client *client, uint32_t
 	const struct gw_part *local = client->servers[part].local;
 	const struct gw_adjacency *lists =
 		direction == GW_IN ? gw_part_adjacency(local, etype) : gw_part_out_adjacency(local, etype);
-	return lists && lists->on_disk ? NULL : lists;
+	/* Without edge types the address is that of no list, and nothing reads it. */
+	return lists && client->meta->num_etypes && lists->on_disk ? NULL : lists;
 }
 
 /* Whether the lists of the link's part are in mapped memory of its server. A server leaves all of them on disk, or

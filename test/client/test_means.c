@@ -59,6 +59,8 @@ static const struct gw_means_row *row_of(const struct gw_means_table *table, con
 
 /* --- Loaders over servers. --- */
 
+#define STILL 600u
+
 struct how {
 	const char *by; /* of replicas; NULL: none */
 	double share;
@@ -162,17 +164,22 @@ static void add_loader(struct gw_client *client, const struct gw_means_plan *pla
 {
 	const uint64_t until = gw_now_ns() + 60 * GW_NS_PER_SECOND;
 	const struct moved before = moved_of(client);
-	struct moved now, moved;
+	struct moved now, moved = {0}, last;
+	uint32_t still =
+		0; /* looks that found nothing new: kept rows are fetched besides, and no event tells how many */
 	struct gw_loader *loader = loader_of(client, plan, part, how);
 	assert_true(gw_loader_steps(loader) > STEPS);
 	take(loader, STEPS - DEPTH);
 	do {
+		last = moved;
 		now = moved_of(client);
 		moved = (struct moved){now.rows - before.rows, now.samples - before.samples, now.ahead - before.ahead,
 				       now.cached - before.cached, now.near - before.near};
+		still = memcmp(&moved, &last, sizeof(last)) == 0 ? still + 1 : 0;
 		nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
-		/* kept rows are fetched besides */
-	} while (moved.rows + moved.ahead + moved.cached + moved.near < needed && gw_now_ns() < until);
+	} while ((moved.rows + moved.ahead + moved.cached + moved.near < needed ||
+		  (how->cache_bytes && still < STILL)) &&
+		 gw_now_ns() < until);
 	gw_loader_close(loader);
 	now = moved_of(client);
 	out->rows += now.rows - before.rows;
