@@ -154,7 +154,6 @@ done <<'TABLE'
 2 extra            serve --part-config graph --part 0 --listen 127.0.0.1:0 extra
 1 part.7           serve --part-config graph --part 7 --listen 127.0.0.1:0
 1 no.such.feature  serve --part-config graph --part 0 --listen 127.0.0.1:0 --on-disk nix
-1 lists            serve --part-config graph --part 0 --listen 127.0.0.1:0 --on-disk lists
 1 without.--on-disk serve --part-config graph --part 0 --listen 127.0.0.1:0 --disk-cache 2Mi
 2 disk-cache       serve --part-config graph --part 0 --listen 127.0.0.1:0 --on-disk nix --disk-cache 1
 2 --check          epoch --part-config graph --check
