@@ -1,19 +1,14 @@
 #!/usr/bin/env bash
-# Runs clang-tidy and cppcheck on C files, and shellcheck on the scripts.
+# Runs clang-tidy and cppcheck on compiled C files, and shellcheck on the scripts.
 #
-# A file that has not changed keeps its verdict, so ./check analyzes the files that changed lately, and one of SHARES shares
-# of the others, which HEAD's hash chooses; test/slow/soak/lint.sh analyzes all (LINT_ALL=1). Lately: since the branch left
-# main, or in the last RECENT commits of its line. clang-tidy leaves out the shares' tests.
-#
-# The static analyzer takes nearly all of clang-tidy's time. It analyzes a function in up to NODES steps. This limits work
-# instead of time, so that the verdict is the same on any machine. Files that differ from main, up to DEEP_MAX of them, get
-# the full depth; LINT_DEEP=1 gives the full depth to all files (half an hour). clang-tidy analyzes a clean file again only
-# when the file, a header or the configuration changes (build/lint).
+# The static analyzer takes nearly all of clang-tidy's time. It analyzes every file except the tests that have not
+# changed, which test/slow/soak/lint.sh adds (LINT_TESTS=1), with up to NODES steps for each function. This limits work instead
+# of time, so that the verdict is the same on any machine. Files that differ from main, up to DEEP_MAX of them, get the
+# full depth; LINT_DEEP=1 gives the full depth to all files (half an hour). A clean file is analyzed again only when the
+# file, a header or the configuration changes (build/lint).
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 NODES=20000
 DEEP_MAX=12
-RECENT=40
-SHARES=4
 stamps=build/lint
 mkdir -p "$stamps"
 tidy=$(command -v clang-tidy-14 || command -v clang-tidy) || { not_ok "clang-tidy-14 is missing (Debian 12 and Ubuntu have it)"; exit 1; }
@@ -46,24 +41,12 @@ changed() {
 	git ls-files --others --exclude-standard
 }
 deep=$(changed 2>/dev/null | sort -u | grep -xFf <(sources) | head -n "$DEEP_MAX")
-[ -n "${LINT_DEEP:-}" ] && LINT_ALL=1 deep=$(sources)
-
-# Files that changed lately, of those that exist. A clone without that history has all.
-recent() {
-	local before
-	before=$(git rev-list --first-parent --skip="$RECENT" --max-count=1 HEAD 2>/dev/null)
-	[ -n "$before" ] || { sources && return; }
-	{ changed; git diff --name-only "$before"; } | sort -u | grep -xFf <(sources)
+[ -n "${LINT_DEEP:-}" ] && deep=$(sources)
+analyzed() {
+	if [ -n "${LINT_TESTS:-}${LINT_DEEP:-}" ]; then sources; else { sources | grep -v '^test/' && echo "$deep"; } | grep . | sort -u; fi
 }
-shared() { sources | awk -v n=$((16#$(git rev-parse HEAD 2>/dev/null | cut -c 1-6) % SHARES)) -v shares="$SHARES" 'NR % shares == n'; }
-if [ -n "${LINT_ALL:-}" ]; then
-	tidied=$(sources) checked=$tidied
-else
-	tidied=$({ recent; shared | grep -v '^test/'; } | sort -u)
-	checked=$({ recent; shared; } | sort -u)
-fi
 work=$(
-	xargs sha1sum <<<"$tidied" | while read -r sum file; do
+	analyzed | xargs sha1sum | while read -r sum file; do
 		depth=usual stamp=$stamps/$configuration-${sum:0:16}
 		[[ $'\n'$deep$'\n' = *$'\n'$file$'\n'* ]] && depth=deep
 		# A file that is clean in full depth is clean in any depth.
@@ -77,13 +60,13 @@ if [ -n "$work" ]; then
 fi
 if [ $status -eq 0 ]; then
 	ok "clang-tidy"
-	note "clang-tidy: $(wc -l <<<"$tidied") of $(sources | wc -l) files, $(grep -c . <<<"$deep") in depth"
+	note "clang-tidy: $(analyzed | wc -l) of $(sources | wc -l) files, $(grep -c . <<<"$deep") in depth"
 fi
 
 mkdir -p build/lint/cppcheck
-if cppcheck --quiet -j "$(nproc)" --enable=warning,performance,portability --inline-suppr \
+if sources | cppcheck --quiet -j "$(nproc)" --enable=warning,performance,portability --inline-suppr \
 	--std=c11 --suppress=missingIncludeSystem --cppcheck-build-dir=build/lint/cppcheck --error-exitcode=1 \
-	-I . -I include -D_GNU_SOURCE -DGRAPHWIRE_VERSION='"0"' --file-list=- <<<"$checked"; then
+	-I . -I include -D_GNU_SOURCE -DGRAPHWIRE_VERSION='"0"' --file-list=-; then
 	ok "cppcheck"
 else
 	not_ok "cppcheck"

@@ -59,6 +59,7 @@ static const struct gw_means_row *row_of(const struct gw_means_table *table, con
 
 /* --- Loaders over servers. --- */
 
+/* Looks in a row that find nothing new. Kept rows are fetched besides, and no event tells how many. */
 #define STILL 600u
 
 struct how {
@@ -165,8 +166,7 @@ static void add_loader(struct gw_client *client, const struct gw_means_plan *pla
 	const uint64_t until = gw_now_ns() + 60 * GW_NS_PER_SECOND;
 	const struct moved before = moved_of(client);
 	struct moved now, moved = {0}, last;
-	uint32_t still =
-		0; /* looks that found nothing new: kept rows are fetched besides, and no event tells how many */
+	uint32_t still = 0;
 	struct gw_loader *loader = loader_of(client, plan, part, how);
 	assert_true(gw_loader_steps(loader) > STEPS);
 	take(loader, STEPS - DEPTH);

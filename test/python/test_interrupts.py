@@ -1,5 +1,5 @@
 """Signals and threads where they would do harm: during a call of C, in a handler, in code that continues after an
-interrupted wait, at every line, and at random moments: $GRAPHWIRE_INTERRUPTS (150) of them, and 10,000 in `./check
+interrupted wait, at every line, and at random moments: $GRAPHWIRE_INTERRUPTS (500) of them, and 10,000 in `./check
 soak`."""
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def test_interrupts_while_objects_are_made(whole, monkeypatch, taken):
     assert live() == before
 
 
-INTERRUPTS = int(os.environ.get("GRAPHWIRE_INTERRUPTS", 150))
+INTERRUPTS = int(os.environ.get("GRAPHWIRE_INTERRUPTS", 500))
 
 
 PACKAGE = Path(graphwire.__file__).parent
