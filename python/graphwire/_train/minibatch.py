@@ -40,6 +40,9 @@ def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any)
     they raise ValueError."""
     if given is None:
         return []
+    for names in given.values() if isinstance(given, Mapping) else [given]:
+        if not isinstance(names, (str, Sequence)):
+            raise TypeError(f"{what} are names of features, or {{type: names}}, not {given!r:.100}")
     if isinstance(given, Mapping):
         return [(kinds[number(kind)], name) for kind, names in given.items()
                 for name in ([names] if isinstance(names, str) else names)]
