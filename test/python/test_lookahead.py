@@ -52,6 +52,8 @@ def test_fetched_rows_are_those_of_the_definition(parts, servers, lookahead, cac
         assert read_bytes(graph) - before == expected
         assert (stats["ahead_bytes"] > 0) == (lookahead > 1)
         assert (stats["cached_bytes"] > 0) == (stats["cache_count_s"] > 0) == bool(cache_bytes)
+        assert (stats["kept_rows"] > 0) == bool(cache_bytes)
+        assert stats["kept_bytes"] == stats["kept_rows"] * ROW
         if lookahead > 1 or cache_bytes:
             assert expected < sum(map(len, lists)) * ROW
         loader.close()
@@ -69,7 +71,7 @@ def test_edges_look_ahead(parts, servers):
 
 def test_wrong_options(rmat):
     for options, error in [({"lookahead": 5}, "lookahead=5 needs .* depth is 4"), ({"lookahead": 0}, "1 or more"),
-                           ({"cache_bytes": "4 GB"}, "cache_bytes is a number of bytes, or a text such as"),
+                           ({"cache_bytes": "4 GB"}, r'cache_bytes: "4 GB" is not a whole number'),
                            ({"cache_bytes": -1}, "0 or more"), ({"cache_batches": -1}, "0 or more"),
                            ({"cache_batches": 5}, "cache_batches has no effect: cache_bytes is 0")]:
         with pytest.raises(graphwire.InvalidError, match=error):

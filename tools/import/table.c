@@ -98,9 +98,9 @@ static bool first_row_is_header(const struct gw_text *text, const struct gw_tabl
 
 enum gw_table_quotes gw_table_quotes_of(char delimiter)
 {
-	return delimiter == ',' || delimiter == ';'    ? GW_QUOTES_STRICT
-	       : delimiter == '\t' || delimiter == '|' ? GW_QUOTES_LOOSE
-						       : GW_QUOTES_NONE;
+	if (delimiter == ',' || delimiter == ';')
+		return GW_QUOTES_STRICT;
+	return delimiter == '\t' || delimiter == '|' || delimiter == '\n' ? GW_QUOTES_LOOSE : GW_QUOTES_NONE;
 }
 
 /* Whether the first two fields of the first row, cut at this delimiter, hold no other delimiter outside of quotes. */

@@ -28,6 +28,7 @@ from graphwire._base import checks
 from graphwire._base import progress as _progress
 from graphwire._base.escape import escaped, escaped_names, escaped_type
 from graphwire._base.keywords import keywords
+from graphwire._base.native import c_text
 from graphwire._base.program import ProgramError
 from graphwire._base.scratch import Scratch
 from graphwire._files import rows as _rows
@@ -240,15 +241,6 @@ def _assigned(given: Any, arrays: Arrays | None) -> dict[str, Any]:
     return {ntype: rows.astype(np.int64) for ntype, rows in found.items()}
 
 
-def _size(memory: int | str) -> str:
-    """As the program takes it. Raises TypeError and ValueError."""
-    if isinstance(memory, str):
-        if not re.fullmatch(r"[0-9]+[kKMGTP]?i?", memory):
-            raise ValueError(f'memory is a number of bytes, or a text such as "20Gi", not {memory!r}')
-        return memory
-    return str(checks.integer("memory", memory, 1, checks.BYTES_MAX))
-
-
 def _build_whole(database: Database, out: Path, name: str, flags: Sequence[str], limit: Sequence[str], resume: bool,
                  progress: bool) -> None:
     """Builds the graph of a database in one part, or as much of it as has changed."""
@@ -309,7 +301,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     balance_train: give each part about as many nodes of the feature train_mask.
     balance_nodes: a class number of each node, [nodes] integers or bools, or {node type: numbers}: give each part about
         as many nodes of each class, and of each type. At most 32 classes of a type. It excludes balance_train.
-    balance_edges: give each part about as many edges.
+    balance_edges: give each part about as many edges; with "random" they balance by chance.
     num_trainers_per_machine: the number of pieces that each part is divided into, one for each trainer.
     objtype: what METIS minimizes, "cut" or "vol".
     reverse, undirected, transpose: as the options of `graphwire import`.
@@ -357,7 +349,11 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     FileExistsError if `out` has a file of another kind under the name of a file of the graph; FileNotFoundError without
     the program. Raises TypeError and ValueError for other invalid arguments, before it writes anything.
     """
-    num_parts = checks.integer("num_parts", num_parts, 1)
+    num_parts, out = checks.integer("num_parts", num_parts, 1), checks.path("out", out)
+    whole = None if whole is None else checks.path("whole", whole)
+    if not isinstance(name, str):
+        raise TypeError(f"name is a text, not {name!r:.100}")
+    c_text("name", name)
     trainers = checks.integer("num_trainers_per_machine", num_trainers_per_machine, 1)
     seed = checks.integer("seed", seed, 0, checks.U64)
     for word, value in (("method", method or "metis"), ("objtype", objtype)):
@@ -377,7 +373,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     named, narrow = [*_named("weight", weight), *_named("time", time, "a feature")], _stored(store)
     near = [] if replicate is None else [
         "--replicate", amount("replicate", replicate), *sampling_words(replicate_by, fanouts, batch_size)]
-    limit = [] if memory is None else ["--memory", _size(memory)]
+    limit = [] if memory is None else ["--memory", str(checks.size("memory", memory, 1))]
     shown = _progress.wanted(progress)
     resume = checks.flag("resume", resume)
     if whole is None and resume:
@@ -400,7 +396,6 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
                 *(["num_trainers_per_machine"] if trainers > 1 else [])]
     if assigned and excluded:
         raise ValueError(f"assignment has the part of each node: leave out {excluded[0]}")
-    out = Path(out)
     if out.is_dir() and not any(out.iterdir()):
         out.rmdir()
     out.absolute().parent.mkdir(parents=True, exist_ok=True)
@@ -408,7 +403,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         flags = [f"--{word}" for word in ("reverse", "undirected", "transpose") if given_flags[word]]
         source, names = folder / "whole", dict[str, str]()
         if whole is not None:
-            source = Path(whole)
+            source = whole
             _build_whole(graph, source, name, flags, limit, resume, shown)
         elif isinstance(graph, Database):
             words, names = graph.write(folder, shown, limit=limit)

@@ -40,11 +40,12 @@ def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any)
     they raise ValueError."""
     if given is None:
         return []
+    for names in given.values() if isinstance(given, Mapping) else [given]:
+        if not isinstance(names, (str, Sequence)):
+            raise TypeError(f"{what} are names of features, or {{type: names}}, not {given!r:.100}")
     if isinstance(given, Mapping):
         return [(kinds[number(kind)], name) for kind, names in given.items()
                 for name in ([names] if isinstance(names, str) else names)]
-    if not isinstance(given, (str, Sequence)):
-        raise TypeError(f"{what} are names of features, or {{type: names}}, not {given!r}")
     if len(kinds) != 1:
         raise ValueError(f"{what}: there are several types: give {{type: names}} of {', '.join(kinds)}")
     return [(kinds[0], name) for name in ([given] if isinstance(given, str) else given)]
@@ -88,7 +89,8 @@ class Spec:
             feature = graph.feature(name, etype=kind) if of_edges else graph.feature(name, kind)
             self.fetches.append((feature.pointer(), kind, name, at))
         self.places = {(at, kind, name): place for place, (_, kind, name, at) in enumerate(self.fetches)}
-        real = _arrays.real_code(dtype, graph._torch)
+        real = _arrays.real_code(dtype, graph._torch) if for_pyg else _arrays.used_code(
+            dtype, graph._torch, (tensor for tensor, _, _, at in self.fetches if at != lib.GW_AT_SEEDS))
         codes = [self._code(graph, tensor, None if at == lib.GW_AT_SEEDS else real, for_pyg)
                  for tensor, _, _, at in self.fetches]
         self.form = Form(graph, self.fetches, codes, wide, edge_ids)
