@@ -2,9 +2,9 @@
 
 relational_disk.py DIR RESULTS.jsonl ROUNDS BATCHES [MIB]
 
-kumo-engine maps its index. Graphwire keeps its neighbour lists and the times of events on disk; what has an entry for
-each node stays in memory. Each runs in a process of its own, which begins with an empty page cache, in a control group
-of MIB (0.45 of Graphwire's part) of memory (root). It draws BATCHES batches of 512 users at times of their own, fanouts
+kumo-engine maps its index. Graphwire keeps its neighbour lists, their offsets, and the times and original ids of events
+on disk. Each runs in a process of its own, which begins with an empty page cache, in a control group of MIB (a quarter
+of Graphwire's part) of memory (root). It draws BATCHES batches of 512 users at times of their own, fanouts
 16 and 8, disjoint trees, without rows, and then as many others. Equal laws must return equally many edges. Prints
 thousand edges a second of each half, medians of the rounds. A line for each process goes to RESULTS. A system for which
 the memory does not suffice is left out, and said so.
@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from control_group import ControlGroup, drop_page_cache
 
 FANOUTS = [16, 8]
-CACHE = "64Mi"  # of blocks of the lists
+ON_DISK = ["lists", "offsets", "time", "orig_id"]
+CACHE = "64Mi"  # of their blocks
 SYSTEMS = {"kumo-engine, most recent": None, "Graphwire, last": {"time": "time", "pick": "last"},
            "Graphwire, temporal uniform": {"time": "time"}}
 
@@ -35,7 +36,7 @@ def one(folder, name, number, batches):
 
     options = SYSTEMS[name]
     if options:
-        graph = graphwire.open(f"{folder}/parts", threads=1, verify=False, on_disk=["lists", "time"], disk_cache=CACHE)
+        graph = graphwire.open(f"{folder}/parts", threads=1, verify=False, on_disk=ON_DISK, disk_cache=CACHE)
     system = Graphwire(graph, options, name) if options else Kumo(folder, "temporal_most_recent", name)
     users = json.loads(Path(folder, "sizes.json").read_text())["users"]
     halves = []
@@ -48,7 +49,7 @@ def one(folder, name, number, batches):
 def main(folder, results, rounds, batches, mib=None):
     sizes = {what: sum(file.stat().st_size for file in Path(folder, what).rglob("*") if file.is_file())
              for what in ("index", "parts")}
-    limit = int(mib) << 20 if mib else int(sizes["parts"] * 0.45)
+    limit = int(mib) << 20 if mib else sizes["parts"] // 4
     rates = {name: [] for name in SYSTEMS}
     with open(results, "w", encoding="utf-8") as out, ControlGroup(limit) as group:
         for number in range(int(rounds)):

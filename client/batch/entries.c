@@ -42,14 +42,14 @@ static inline __attribute__((always_inline)) uint64_t add_entries(struct span_bu
 	return b->local - bytes;
 }
 
-/* Converts single entries, each of `width` bytes: a constant for the compiler. */
+/* Converts single entries, each of `width` bytes, `step` apart: constants for the compiler. */
 static inline __attribute__((always_inline)) void add_singles(struct span_builder *builder, uint64_t offset,
 							      const uint64_t *firsts, uint64_t n, uint32_t width,
-							      uint64_t *at)
+							      uint32_t step, uint64_t *at)
 {
 	struct span_builder b = *builder;
 	for (uint64_t i = 0; i < n; i++)
-		at[i] = add_entries(&b, offset + firsts[i] * width, width);
+		at[i] = add_entries(&b, offset + firsts[i] * step, width);
 	*builder = b;
 }
 
@@ -59,11 +59,11 @@ static uint64_t entries_build_spans(struct gw_entries *read, const struct gw_pla
 {
 	uint64_t *at = read->received_at.data;
 	struct span_builder b = {.spans = read->spans.data, .gap_max = gap_max};
-	uint32_t width = list->width;
-	if (list->firsts && width == 4) {
-		add_singles(&b, place->offset, list->firsts, list->n, 4, at);
+	uint32_t width = list->width, step = list->step ? list->step : width;
+	if (list->firsts && width == 4 && step == 4) {
+		add_singles(&b, place->offset, list->firsts, list->n, 4, 4, at);
 	} else if (list->firsts) {
-		add_singles(&b, place->offset, list->firsts, list->n, width, at);
+		add_singles(&b, place->offset, list->firsts, list->n, width, step, at);
 	} else {
 		for (uint64_t i = 0; i < list->n; i++) {
 			const struct gw_column_read *entries = &list->entries[i];

@@ -86,14 +86,37 @@ static void search_go_on(struct gw_list_search *search)
 	search->done(search->owner, status == GW_OK ? GW_OK : gw_context(status, "part %u", search->part));
 }
 
-static gw_status search_post(struct gw_list_search *search, const struct gw_place *place, bool single)
+static gw_status search_post(struct gw_list_search *search, bool single)
 {
+	const struct gw_place *place = &lists_places(search)->indices[search->part];
 	const struct gw_entry_list list = {.firsts = single ? search->wanted.data : NULL,
 					   .entries = single ? NULL : search->wanted.data,
 					   .column = GW_COLUMN_IDS,
 					   .width = place->element_bytes,
 					   .n = search->asked_count};
 	return gw_entries_read(&search->read, search->answers, search->part, place, &list, search_read, search);
+}
+
+/* The degree records of the rows in `wanted`. */
+static gw_status search_post_records(struct gw_list_search *search)
+{
+	const struct gw_node_places *offsets = search_offsets(search);
+	const struct gw_place *place = &offsets->indptr[search->part];
+	const uint32_t step = offsets->columns * place->element_bytes;
+	const struct gw_entry_list list = {
+		.firsts = search->wanted.data, .width = 2 * step, .step = step, .n = search->asked_count};
+	return gw_entries_read(&search->read, search->answers, search->part, place, &list, search_read, search);
+}
+
+/* The begin of a list, or its end, in record i. */
+static uint64_t record_offset(const struct gw_list_search *search, uint64_t i, bool end)
+{
+	const struct gw_node_places *offsets = search_offsets(search);
+	const uint8_t width = (uint8_t)offsets->indptr[search->part].element_bytes;
+	const uint32_t column = search_client(search)->meta->etypes[search->etype].column;
+	uint64_t offset = 0;
+	memcpy(&offset, gw_entries_at(&search->read, i) + (column + (end ? offsets->columns : 0)) * width, width);
+	return offset;
 }
 
 static gw_status search_begin(struct gw_list_search *search, uint64_t n)
@@ -140,18 +163,17 @@ static gw_status ask_edge_sources(struct gw_list_search *search)
 	for (uint64_t i = search->first; i < search->n && search->asked_count < ROUND; i++)
 		round_add(search, i, question_at(search, i)->position);
 	search->take = take_edge_sources;
-	return search_post(search, &lists_places(search)->indices[search->part], true);
+	return search_post(search, true);
 }
 
 /* The first row whose list ends after the position is in [at, high]. */
 static gw_status take_row_ends(struct gw_list_search *search)
 {
-	const uint8_t width = (uint8_t)search_offsets(search)->indptr[search->part].element_bytes;
 	const uint64_t *asked = search->asked.data;
 	for (uint64_t i = 0; i < search->asked_count; i++) {
 		struct list_question *question = question_at(search, asked[i]);
 		uint64_t middle = middle_of(question);
-		if (gw_entries_id(&search->read, width, i) <= question->position)
+		if (record_offset(search, i, true) <= question->position)
 			question->at = middle + 1;
 		else
 			question->high = middle;
@@ -161,17 +183,15 @@ static gw_status take_row_ends(struct gw_list_search *search)
 
 static gw_status ask_row_ends(struct gw_list_search *search)
 {
-	const struct gw_node_places *offsets = search_offsets(search);
-	const uint32_t column = search_client(search)->meta->etypes[search->etype].column;
 	search->asked_count = 0;
 	for (uint64_t i = 0; i < search->n; i++) {
 		const struct list_question *question = question_at(search, i);
 		if (question->at < question->high)
-			round_add(search, i, (middle_of(question) + 1) * offsets->columns + column);
+			round_add(search, i, middle_of(question));
 	}
 	search->take = take_row_ends;
 	if (search->asked_count)
-		return search_post(search, &offsets->indptr[search->part], true);
+		return search_post_records(search);
 	for (uint64_t i = 0; i < search->n; i++) {
 		struct list_question *question = question_at(search, i);
 		question->row = question->at;
@@ -204,7 +224,7 @@ static gw_status take_window(struct gw_list_search *search, uint64_t asked, uint
 	const uint64_t question_number = ((const uint64_t *)search->asked.data)[asked];
 	struct list_question *question = question_at(search, question_number);
 	const uint8_t width = (uint8_t)lists_places(search)->indices[search->part].element_bytes;
-	const uint8_t *ids = search->read.received.data + ((const uint64_t *)search->read.received_at.data)[asked];
+	const uint8_t *ids = gw_entries_at(&search->read, asked);
 	for (uint64_t i = 0; i < count; i++) {
 		uint64_t src = 0, position = question->at + i;
 		memcpy(&src, ids + i * width, width);
@@ -258,17 +278,16 @@ static gw_status ask_entries(struct gw_list_search *search)
 		entries += read.count;
 	}
 	search->take = take_entries;
-	return search->asked_count ? search_post(search, &lists_places(search)->indices[search->part], false) : GW_END;
+	return search->asked_count ? search_post(search, false) : GW_END;
 }
 
 static gw_status take_offsets(struct gw_list_search *search)
 {
-	const uint8_t width = (uint8_t)search_offsets(search)->indptr[search->part].element_bytes;
 	const uint64_t edges = lists_places(search)->edges[search->part];
 	for (uint64_t i = 0; i < search->n; i++) {
 		struct list_question *question = question_at(search, i);
-		question->at = gw_entries_id(&search->read, width, 2 * i);
-		question->high = question->end = gw_entries_id(&search->read, width, 2 * i + 1);
+		question->at = record_offset(search, i, false);
+		question->high = question->end = record_offset(search, i, true);
 		if (question->at > question->end || question->end > edges)
 			return gw_fail(GW_PROTOCOL, "offsets %llu and %llu of row %llu in a list of %llu edges",
 				       (unsigned long long)question->at, (unsigned long long)question->end,
@@ -280,16 +299,11 @@ static gw_status take_offsets(struct gw_list_search *search)
 
 static gw_status ask_offsets(struct gw_list_search *search)
 {
-	const struct gw_node_places *offsets = search_offsets(search);
-	const uint32_t column = search_client(search)->meta->etypes[search->etype].column;
-	search->asked_count = 0;
-	for (uint64_t i = 0; i < search->n; i++) {
-		uint64_t row = question_at(search, i)->row;
-		((uint64_t *)search->wanted.data)[search->asked_count++] = row * offsets->columns + column;
-		((uint64_t *)search->wanted.data)[search->asked_count++] = (row + 1) * offsets->columns + column;
-	}
+	for (uint64_t i = 0; i < search->n; i++)
+		((uint64_t *)search->wanted.data)[i] = question_at(search, i)->row;
+	search->asked_count = search->n;
 	search->take = take_offsets;
-	return search_post(search, &offsets->indptr[search->part], true);
+	return search_post_records(search);
 }
 
 void gw_list_search_edges(struct gw_list_search *search, const uint64_t *rows, const uint64_t *srcs, uint64_t n)

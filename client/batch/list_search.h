@@ -38,12 +38,6 @@ struct gw_list_search {
 	bool steps, arrived; /* the search is in a step; its round has ended meanwhile */
 };
 
-/* Whether the lists of an edge type in a part stay on disk. */
-static inline bool gw_lists_are_on_disk(const struct gw_client *client, uint32_t part, uint32_t etype)
-{
-	return client->list_places[GW_IN][etype].indices[part].on_disk;
-}
-
 /* positions [n]: of edges in the part. found is called once for each of them. */
 void gw_list_search_ends(struct gw_list_search *search, const uint64_t *positions, uint64_t n);
 /* rows [n] of the part; srcs [n]: found is called for the edges from there; NULL: for all edges. The arrays are
