@@ -253,7 +253,9 @@ static gw_status disk_prepare(struct disk_arguments *a)
 		status = gw_fail_errno(GW_IO, errno, "%s, with O_DIRECT", a->path);
 	if (status == GW_OK)
 		status = gw_disk_create(&options, &a->disk);
-	return status == GW_OK ? gw_disk_add(a->disk, &item, a->row_bytes, &a->array) : status;
+	return status == GW_OK
+		       ? gw_disk_add(a->disk, &item, (struct gw_disk_layout){a->row_bytes, a->row_bytes}, &a->array)
+		       : status;
 }
 
 static gw_status disk_run(struct disk_arguments *a)

@@ -2,6 +2,9 @@
  *
  *   call:   struct gw_disk_call, rows [count] uint64: numbers within the part, in any order
  *   reply:  the rows' bytes [count], in the order of the call
+ *
+ * Offsets of lists (indptr, out_indptr) and of buckets (orig_id.buckets) are requested as records: record r has rows r
+ * and r + 1 of the array.
  */
 #ifndef GW_PROTOCOL_DISK_CALL_H
 #define GW_PROTOCOL_DISK_CALL_H

@@ -182,7 +182,8 @@ static const struct gw_option table[] = {
 	 0, GW_OPTION_CHOICE(A, server.lists, list_choices)},
 	{"on-disk", "NAME[,NAME...]",
 	 "leave the rows of these features, each NAME or TYPE/NAME, in their files, and read them for clients that "
-	 "request them; \"lists\": the neighbours, ids and columns of all edges; all else stays in memory",
+	 "request them; \"lists\": the neighbours, ids and columns of all edges; \"offsets\": where each node's list "
+	 "begins; all else stays in memory",
 	 0, GW_OPTION_CALL(take_on_disk)},
 	{"disk-cache", "BYTES", "memory for blocks of the files of --on-disk, at least 1Mi (256Mi)", 0,
 	 GW_OPTION_NUMBER(A, server.disk_cache, GW_DISK_CACHE_MIN, INT64_MAX)},

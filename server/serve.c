@@ -154,9 +154,10 @@ static gw_status check_on_disk(const struct gw_server *server)
 	}
 	if (status == GW_OK && options->disk_cache && !options->on_disk_count)
 		status = gw_fail(GW_INVALID, "--disk-cache without --on-disk: name what stays on disk");
-	if (status == GW_OK && options->lists == GW_SERVER_LISTS_ALL && gw_disk_words_have_lists(&words))
-		status = gw_fail(GW_INVALID,
-				 "--lists all and --on-disk " GW_LISTS_WORD " exclude each other: leave out one");
+	const char *of_lists = gw_disk_words_of_lists(&words);
+	if (status == GW_OK && options->lists == GW_SERVER_LISTS_ALL && of_lists)
+		status =
+			gw_fail(GW_INVALID, "--lists all and --on-disk %s exclude each other: leave out one", of_lists);
 	return status;
 }
 

@@ -19,34 +19,63 @@
 #include "tensors/features.h"
 #include "transport/transport.h"
 
+struct array_left {
+	struct gw_disk_array *array; /* NULL: in memory */
+	uint64_t row_bytes;          /* of a row as clients request it */
+};
+
 struct gw_disk_rows_of_part {
 	struct gw_disk *disk;
 	const struct gw_part *part;
 	uint32_t count;
-	struct gw_disk_array **arrays; /* [count], by number in the part; NULL: in memory */
+	struct array_left *arrays; /* [count], by number in the part */
 };
 
 /* --- which arrays --- */
 
-static bool is_lists(const char *word)
+typedef bool (*array_rule)(const struct gw_graph_meta *meta, const struct gw_array_meta *array);
+
+/* The arrays that a word means which is no feature; NULL: it is one. */
+static array_rule rule_of(const char *word)
 {
-	return strcmp(word, GW_LISTS_WORD) == 0;
+	if (strcmp(word, GW_LISTS_WORD) == 0)
+		return gw_array_is_of_edges;
+	return strcmp(word, GW_OFFSETS_WORD) == 0 ? gw_array_is_of_offsets : NULL;
 }
 
-bool gw_disk_words_have_lists(const struct gw_disk_words *words)
+const char *gw_disk_words_of_lists(const struct gw_disk_words *words)
 {
 	uint32_t i = 0;
-	while (i < words->count && !is_lists(words->words[i]))
+	while (i < words->count && !rule_of(words->words[i]))
 		i++;
-	return i < words->count;
+	return i < words->count ? words->words[i] : NULL;
+}
+
+/* Whether an array of nodes is the index of a feature that the word means: of original ids, or of times. */
+static bool means_index(const struct gw_graph_meta *meta, const char *key, const char *word)
+{
+	static const char *const tails[] = {GW_TIMES_TAIL, GW_TIMES_NODES_TAIL};
+	struct gw_array_key parsed;
+	char feature[2 * GW_NAME_MAX + 16];
+	if (gw_array_key_parse(meta, key, &parsed) != GW_OK || parsed.edge)
+		return false;
+	size_t length = gw_name_is_node_ids(parsed.name) ? strlen("orig_id") : 0;
+	for (size_t i = 0; i < 2 && meta->minor >= GW_FORMAT_MINOR_TIMES; i++) {
+		if (gw_name_ends_in(parsed.name, tails[i]))
+			length = strlen(parsed.name) - strlen(tails[i]);
+	}
+	snprintf(feature, sizeof(feature), "node/%s/%.*s", meta->ntypes[parsed.type].name, (int)length, parsed.name);
+	return length > 0 && gw_feature_is_meant(meta, feature, word);
 }
 
 bool gw_disk_words_mean(const struct gw_disk_words *words, const struct gw_graph_meta *meta, const char *key)
 {
 	for (uint32_t i = 0; i < words->count; i++) {
 		/* Every part has the same keys. */
-		const struct gw_array_meta *array = is_lists(words->words[i]) ? gw_meta_array(meta, 0, key) : NULL;
-		if (array ? gw_array_is_of_edges(meta, array) : gw_feature_is_meant(meta, key, words->words[i]))
+		const array_rule rule = rule_of(words->words[i]);
+		const struct gw_array_meta *array = rule ? gw_meta_array(meta, 0, key) : NULL;
+		if (array ? rule(meta, array)
+			  : gw_feature_is_meant(meta, key, words->words[i]) || means_index(meta, key, words->words[i]))
 			return true;
 	}
 	return false;
@@ -58,15 +87,17 @@ static gw_status disk_word_check(const char *word, const struct gw_graph_meta *m
 	bool found = false, of_edges;
 	uint32_t type;
 	const char *name;
-	if (is_lists(word))
+	if (rule_of(word))
 		return GW_OK;
 	for (uint32_t a = 0; a < arrays->count; a++) {
 		const struct gw_array_meta *array = &arrays->arrays[a];
+		found |= means_index(meta, array->key, word);
 		if (!gw_feature_is_meant(meta, array->key, word))
 			continue;
 		if (array->ndim == 0 || !gw_feature_parse(meta, array->key, &of_edges, &type, &name))
 			return gw_fail(GW_INVALID,
-				       "\"%s\" is no feature: features and \"" GW_LISTS_WORD "\" can stay on disk",
+				       "\"%s\" is no feature: features, \"" GW_LISTS_WORD "\" and \"" GW_OFFSETS_WORD
+				       "\" can stay on disk",
 				       array->key);
 		found = true;
 	}
@@ -87,6 +118,17 @@ gw_status gw_disk_words_check(const struct gw_disk_words *words, const struct gw
 
 /* --- a part --- */
 
+static gw_status array_leave(struct gw_disk_rows_of_part *rows, const struct gw_array *array, struct array_left *left)
+{
+	const bool ranges = gw_array_is_of_ranges(gw_part_meta(rows->part), array->meta);
+	struct gw_load_item item;
+	left->row_bytes = (ranges ? 2 : 1) * array->row_bytes;
+	gw_status status = gw_part_file(rows->part, array, &item);
+	if (status != GW_OK)
+		return status;
+	return gw_disk_add(rows->disk, &item, (struct gw_disk_layout){left->row_bytes, array->row_bytes}, &left->array);
+}
+
 gw_status gw_disk_rows_open(struct gw_disk *disk, const struct gw_part *part, struct gw_disk_rows_of_part **out)
 {
 	*out = NULL;
@@ -99,12 +141,8 @@ gw_status gw_disk_rows_open(struct gw_disk *disk, const struct gw_part *part, st
 	gw_status status = rows->arrays ? GW_OK : GW_NO_MEMORY;
 	for (uint32_t i = 0; i < rows->count && status == GW_OK; i++) {
 		const struct gw_array *array = gw_part_array_at(part, i);
-		struct gw_load_item item;
-		if (array->apart != GW_ARRAY_ON_DISK)
-			continue;
-		status = gw_part_file(part, array, &item);
-		if (status == GW_OK)
-			status = gw_disk_add(disk, &item, array->row_bytes, &rows->arrays[i]);
+		if (array->apart == GW_ARRAY_ON_DISK)
+			status = array_leave(rows, array, &rows->arrays[i]);
 	}
 	if (status != GW_OK) {
 		gw_disk_rows_close(rows);
@@ -140,16 +178,16 @@ static void disk_rows_over(void *group)
 }
 
 static gw_status disk_rows_find(const struct gw_disk_rows_of_part *rows, const struct gw_disk_call *call,
-				struct gw_disk_array **out)
+				const struct array_left **out)
 {
 	const struct gw_array *array = gw_part_array_at(rows->part, call->array);
-	*out = call->array < rows->count ? rows->arrays[call->array] : NULL;
-	if (!*out || array->meta->digest != call->digest)
+	*out = call->array < rows->count ? &rows->arrays[call->array] : NULL;
+	if (!*out || !(*out)->array || array->meta->digest != call->digest)
 		return gw_fail(GW_PROTOCOL, "array %u of this server does not stay on disk, or is another one",
 			       call->array);
-	if (call->count > gw_disk_call_most(array->row_bytes))
+	if (call->count > gw_disk_call_most((*out)->row_bytes))
 		return gw_fail(GW_PROTOCOL, "%u rows of %llu bytes were asked for in one call", call->count,
-			       (unsigned long long)array->row_bytes);
+			       (unsigned long long)(*out)->row_bytes);
 	return GW_OK;
 }
 
@@ -158,19 +196,21 @@ static gw_status disk_rows_begin(const struct gw_disk_rows_of_part *rows, const 
 {
 	struct gw_disk_call asked;
 	struct gw_disk_rows what = {.over = disk_rows_over, .context = call->group};
+	const struct array_left *left = NULL;
 	const uint8_t *numbers = NULL;
 	gw_status status = gw_disk_call_parse(call->bytes, call->byte_count, &asked, &numbers);
 	if (status == GW_OK)
-		status = disk_rows_find(rows, &asked, &what.array);
+		status = disk_rows_find(rows, &asked, &left);
 	if (status != GW_OK)
 		return status;
-	const uint64_t bytes = asked.count * gw_part_array_at(rows->part, asked.array)->row_bytes;
+	const uint64_t bytes = asked.count * left->row_bytes;
 	status = gw_reply_reserve(reply, bytes);
 	if (status != GW_OK)
 		return status;
 	what.out = gw_reply_extend(reply, (uint32_t)bytes);
 	if (!what.out)
 		return GW_NO_MEMORY;
+	what.array = left->array;
 	what.rows = numbers;
 	what.count = asked.count;
 	return gw_disk_read_start(rows->disk, &what, &work->read);

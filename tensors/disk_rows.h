@@ -1,5 +1,5 @@
 /* Arrays whose rows stay in their files (serve --on-disk, and standalone clients): which ones, and the answers to
- * requests for their rows. They are features, or all that has an entry for each edge. */
+ * requests for their rows. They are features, all that has an entry for each edge, or the offsets of lists. */
 #ifndef GW_TENSORS_DISK_ROWS_H
 #define GW_TENSORS_DISK_ROWS_H
 
@@ -7,19 +7,20 @@
 #include "core/graph/part.h"
 #include "transport/service/service.h"
 
-/* The words of a user: GW_LISTS_WORD, which means the arrays of gw_array_is_of_edges, and features, which
- * gw_feature_is_meant explains. */
+/* The words of a user: GW_LISTS_WORD, which means the arrays of gw_array_is_of_edges, GW_OFFSETS_WORD, which means
+ * those of gw_array_is_of_offsets, and features, which gw_feature_is_meant explains. Original ids and times of nodes
+ * bring their indexes. */
 struct gw_disk_words {
 	const char *const *words;
 	uint32_t count;
 };
 
-/* Whether the lists stay on disk. */
-bool gw_disk_words_have_lists(const struct gw_disk_words *words);
+/* The first word that means lists or their offsets; NULL: none. */
+const char *gw_disk_words_of_lists(const struct gw_disk_words *words);
 /* Whether one of the words means the array of this key. */
 bool gw_disk_words_mean(const struct gw_disk_words *words, const struct gw_graph_meta *meta, const char *key);
-/* Checks that each word means the lists, or features of the part and only features. GW_NOT_FOUND, GW_INVALID. option:
- * the name of the option, for the text. */
+/* Checks that each word means lists, their offsets, or features of the part and only features. GW_NOT_FOUND,
+ * GW_INVALID. option: the name of the option, for the text. */
 gw_status gw_disk_words_check(const struct gw_disk_words *words, const struct gw_graph_meta *meta, uint32_t part,
 			      const char *option);
 

@@ -174,7 +174,7 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CHOICE(C, client.transport, gw_scheme_choices)},
 	{"on-disk", "NAME[,NAME...]",
 	 "standalone: leave the rows of these features, each NAME or TYPE/NAME, in their files; \"lists\": the "
-	 "neighbours, ids and columns of all edges",
+	 "neighbours, ids and columns of all edges; \"offsets\": where each node's list begins",
 	 0, GW_OPTION_CALL(epoch_take_on_disk)},
 	{"disk-cache", "BYTES", "memory for blocks of these files, at least 1Mi (256Mi)", 0,
 	 GW_OPTION_NUMBER(C, client.disk_cache, 1, INT64_MAX, .needs = "on-disk")},

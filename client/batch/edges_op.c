@@ -452,7 +452,7 @@ void gw_edges_op_start(struct gw_edges_op *op, struct gw_job *job, enum gw_edge_
 		gw_fan_in_add(&op->answers);
 		if (lists)
 			share_end(share, share_look_up(share, lists));
-		else if (gw_lists_are_on_disk(op->engine->client, p, op->etype))
+		else if (gw_lists_are_on_disk(op->engine->client, p, GW_IN, op->etype))
 			share_search(share);
 		else
 			share_ask(share);

@@ -42,14 +42,14 @@ static inline __attribute__((always_inline)) uint64_t add_entries(struct span_bu
 	return b->local - bytes;
 }
 
-/* Converts single entries, each of `width` bytes: a constant for the compiler. */
+/* Converts single entries, each of `width` bytes, `step` apart: constants for the compiler. */
 static inline __attribute__((always_inline)) void add_singles(struct span_builder *builder, uint64_t offset,
 							      const uint64_t *firsts, uint64_t n, uint32_t width,
-							      uint64_t *at)
+							      uint32_t step, uint64_t *at)
 {
 	struct span_builder b = *builder;
 	for (uint64_t i = 0; i < n; i++)
-		at[i] = add_entries(&b, offset + firsts[i] * width, width);
+		at[i] = add_entries(&b, offset + firsts[i] * step, width);
 	*builder = b;
 }
 
@@ -59,11 +59,11 @@ static uint64_t entries_build_spans(struct gw_entries *read, const struct gw_pla
 {
 	uint64_t *at = read->received_at.data;
 	struct span_builder b = {.spans = read->spans.data, .gap_max = gap_max};
-	uint32_t width = list->width;
-	if (list->firsts && width == 4) {
-		add_singles(&b, place->offset, list->firsts, list->n, 4, at);
+	uint32_t width = list->width, step = list->step ? list->step : width;
+	if (list->firsts && width == 4 && step == 4) {
+		add_singles(&b, place->offset, list->firsts, list->n, 4, 4, at);
 	} else if (list->firsts) {
-		add_singles(&b, place->offset, list->firsts, list->n, width, at);
+		add_singles(&b, place->offset, list->firsts, list->n, width, step, at);
 	} else {
 		for (uint64_t i = 0; i < list->n; i++) {
 			const struct gw_column_read *entries = &list->entries[i];
@@ -182,4 +182,53 @@ void gw_entries_free(struct gw_entries *read)
 	gw_vec_free(&read->received_at);
 	gw_recv_buffer_free(&read->received);
 	gw_vec_free(&read->pull.request);
+}
+
+/* --- Rounds. --- */
+
+/* A round may end at once: a loop, so that the stack does not grow with their number. */
+static void rounds_go_on(struct gw_entry_rounds *rounds)
+{
+	gw_status status = rounds->status;
+	rounds->steps = true;
+	while (status == GW_OK) {
+		rounds->arrived = false;
+		status = rounds->ask(rounds);
+		if (status == GW_OK && !rounds->arrived) {
+			rounds->steps = false;
+			return;
+		}
+		if (status == GW_OK)
+			status = rounds->status;
+	}
+	rounds->steps = false;
+	if (status == GW_END)
+		status = GW_OK;
+	rounds->done(rounds, status == GW_OK ? GW_OK : gw_context(status, "part %u", rounds->part));
+}
+
+static void round_read(struct gw_link_op *op, gw_status status, const struct gw_completion *completion)
+{
+	struct gw_entry_rounds *rounds = op->owner;
+	const struct gw_fan_in *answers = rounds->answers;
+	(void)completion;
+	op->owner = NULL;
+	if (status == GW_OK && answers->status != GW_OK)
+		status = gw_fail_text(answers->status, answers->text);
+	rounds->status = status == GW_OK ? rounds->take(rounds) : status;
+	rounds->arrived = true;
+	if (!rounds->steps)
+		rounds_go_on(rounds);
+}
+
+void gw_entry_rounds_start(struct gw_entry_rounds *rounds, gw_status status)
+{
+	rounds->status = status;
+	rounds_go_on(rounds);
+}
+
+gw_status gw_entry_rounds_post(struct gw_entry_rounds *rounds, const struct gw_place *place,
+			       const struct gw_entry_list *list)
+{
+	return gw_entries_read(&rounds->read, rounds->answers, rounds->part, place, list, round_read, rounds);
 }

@@ -1,4 +1,4 @@
-/* Entries of one array of a part: of a column, of neighbours or of offsets.
+/* Entries of one array of a part: of a column, of neighbours or of offsets, which are read as degree records.
  *
  *   numbers of entries -> the array is in a region:    spans, including small gaps, in one read
  *                      -> it stays on the server's disk: a request for each entry's bytes (client/rows/rows_pull.h)
@@ -21,6 +21,7 @@ struct gw_entry_list {
 	const struct gw_column_read *entries; /* those of column `column` */
 	enum gw_column column;
 	uint32_t width; /* bytes of an entry */
+	uint32_t step;  /* of single ones: bytes from one entry to the next; 0: width */
 	uint64_t n;
 };
 
@@ -42,11 +43,39 @@ gw_status gw_entries_read(struct gw_entries *read, struct gw_fan_in *answers, ui
 void gw_entries_cancel(struct gw_entries *read);
 void gw_entries_free(struct gw_entries *read);
 
+/* Reads in rounds, each of which says what the next one reads: a piece of `answers`. Reused. Zero-initialized is empty.
+ * The caller sets these fields: */
+struct gw_entry_rounds {
+	struct gw_fan_in *answers;
+	uint32_t part;
+	/* Posts the next round. GW_END: no round is left. */
+	gw_status (*ask)(struct gw_entry_rounds *rounds);
+	gw_status (*take)(struct gw_entry_rounds *rounds); /* what the round read */
+	/* Once, in the engine, perhaps before the start returns. */
+	void (*done)(struct gw_entry_rounds *rounds, gw_status status);
+	void *owner;
+	/* Private: */
+	struct gw_entries read;
+	gw_status status;    /* of the last round */
+	bool steps, arrived; /* it is in a step; its round has ended meanwhile */
+};
+
+/* status: not GW_OK ends the rounds before the first. */
+void gw_entry_rounds_start(struct gw_entry_rounds *rounds, gw_status status);
+/* For `ask`, once in each round. */
+gw_status gw_entry_rounds_post(struct gw_entry_rounds *rounds, const struct gw_place *place,
+			       const struct gw_entry_list *list);
+
+static inline const uint8_t *gw_entries_at(const struct gw_entries *read, uint64_t i)
+{
+	return read->received.data + ((const uint64_t *)read->received_at.data)[i];
+}
+
 /* Entry i of the list, of 4 or 8 bytes. */
 static inline uint64_t gw_entries_id(const struct gw_entries *read, uint8_t width, uint64_t i)
 {
 	uint64_t id = 0;
-	memcpy(&id, read->received.data + ((const uint64_t *)read->received_at.data)[i], width);
+	memcpy(&id, gw_entries_at(read, i), width);
 	return id;
 }
 

@@ -72,6 +72,7 @@ static void hop_share_free(struct gw_hop_share *share)
 	gw_vec_free(&share->vertices);
 	gw_vec_free(&share->groups);
 	gw_vec_free(&share->offsets);
+	gw_vec_free(&share->pull.request);
 	gw_recv_buffer_free(&share->records);
 }
 
@@ -156,9 +157,8 @@ static bool hop_local(struct gw_engine *engine, const struct gw_hop_source *sour
 /* The owner does not draw from arrays on its disk: the rounds ask it for their entries. */
 static bool hop_needs_disk(const struct gw_client *client, const struct gw_hop_source *source)
 {
-	const struct gw_list_places *lists = &client->list_places[source->direction][source->etype];
 	uint32_t part = source->share->part;
-	bool on_disk = lists->indices[part].on_disk || (lists->eids && lists->eids[part].on_disk);
+	bool on_disk = gw_lists_are_on_disk(client, part, source->direction, source->etype);
 	for (uint32_t c = 0; source->columns && !on_disk && c < GW_COLUMN_COUNT; c++)
 		on_disk = source->columns->places[c] && source->columns->places[c][part].on_disk;
 	return on_disk;

@@ -3,7 +3,8 @@
  *   degree records ─▶ round ─▶ entries of columns ─▶ round ... ─▶ positions ─▶ neighbours ─▶ [out-lists] edge ids
  *
  * A degree record is two neighbouring rows of the type's offset table: one read returns the offsets of all edge types.
- * Entries of arrays that stay on disk are requested instead (entries.h). The offsets come from a peer and are checked.
+ * Records and entries of arrays that stay on disk are requested instead (entries.h). The offsets come from a peer and
+ * are checked.
  */
 #include <string.h>
 
@@ -39,22 +40,17 @@ static void records_read(struct gw_link_op *link_op, gw_status status, const str
 	gw_fan_in_leave(answers);
 }
 
-static gw_status read_records(struct gw_hop_share *share)
+/* The read of records in a region. */
+static gw_status gather_records(struct gw_hop_share *share, const struct gw_place *place, uint64_t step)
 {
 	struct gw_engine *engine = share->answers->job->engine;
-	const struct gw_node_places *places = &engine->client->node_places[share->direction][share->ntype];
-	const struct gw_place *place = &places->indptr[share->part];
-	uint64_t step = (uint64_t)places->columns * place->element_bytes, n = share->count;
+	const uint64_t n = share->count;
 	if (gw_vec_reserve(&share->offsets, n * 8) != GW_OK)
 		return GW_NO_MEMORY;
-	gw_status status = gw_recv_buffer_reserve(&share->records, &engine->slab, n * 2 * step);
-	if (status != GW_OK)
-		return status;
 	const uint64_t *rows = share->rows.data;
 	uint64_t *offsets = share->offsets.data;
 	for (uint64_t i = 0; i < n; i++)
 		offsets[i] = place->offset + rows[i] * step;
-	share->reading = true;
 	share->link_op.form = GW_LINK_GATHER;
 	share->link_op.buffer = share->records.buffer;
 	share->link_op.region = place->region;
@@ -63,11 +59,44 @@ static gw_status read_records(struct gw_hop_share *share)
 						   .local = gw_recv_buffer_start(&share->records),
 						   .row_bytes = (uint32_t)(2 * step),
 						   .stride = (uint32_t)(2 * step)};
+	gw_engine_post(engine, share->part, &share->link_op);
+	return GW_OK;
+}
+
+static void pull_records(struct gw_hop_share *share, const struct gw_place *place, uint64_t step)
+{
+	share->pull.place = place;
+	share->pull.rows = share->rows.data;
+	share->pull.step = 1;
+	share->pull.count = share->count;
+	share->pull.out = share->records.data;
+	share->pull.row_bytes = 2 * step;
+	share->pull.reads = share->answers;
+	gw_pull_start(&share->pull, gw_engine_link(share->answers->job->engine, share->part), &share->link_op);
+}
+
+static gw_status read_records(struct gw_hop_share *share)
+{
+	struct gw_engine *engine = share->answers->job->engine;
+	const struct gw_node_places *places = &engine->client->node_places[share->direction][share->ntype];
+	const struct gw_place *place = &places->indptr[share->part];
+	const uint64_t step = (uint64_t)places->columns * place->element_bytes;
+	gw_status status = gw_recv_buffer_reserve(&share->records, &engine->slab, share->count * 2 * step);
+	if (status != GW_OK)
+		return status;
+	share->reading = true;
 	share->link_op.job = share->answers->job;
 	share->link_op.done = records_read;
 	share->link_op.owner = share;
-	gw_engine_post(engine, share->part, &share->link_op);
-	return GW_OK;
+	if (!place->on_disk)
+		status = gather_records(share, place, step);
+	else
+		pull_records(share, place, step);
+	if (status != GW_OK) {
+		share->reading = false;
+		share->link_op.owner = NULL;
+	}
+	return status;
 }
 
 /* --- Neighbours, and the ids of out-edges. --- */

@@ -26,6 +26,7 @@ struct gw_hop_share {
 	/* By reads: the degree records, read once for all edge types. */
 	struct gw_link_op link_op;
 	struct gw_vec offsets;
+	struct gw_pull pull; /* of records on disk */
 	struct gw_recv_buffer records;
 	bool reading, recorded;
 };

@@ -33,16 +33,8 @@ struct gw_list_search {
 	struct gw_vec asked;     /* uint64_t: of the round */
 	struct gw_vec wanted;    /* uint64_t or struct gw_column_read, likewise */
 	uint64_t asked_count;
-	struct gw_entries read;
-	gw_status status;    /* of the last round */
-	bool steps, arrived; /* the search is in a step; its round has ended meanwhile */
+	struct gw_entry_rounds rounds;
 };
-
-/* Whether the lists of an edge type in a part stay on disk. */
-static inline bool gw_lists_are_on_disk(const struct gw_client *client, uint32_t part, uint32_t etype)
-{
-	return client->list_places[GW_IN][etype].indices[part].on_disk;
-}
 
 /* positions [n]: of edges in the part. found is called once for each of them. */
 void gw_list_search_ends(struct gw_list_search *search, const uint64_t *positions, uint64_t n);

@@ -159,13 +159,22 @@ const struct gw_adjacency *gw_own_lists(const struct gw_client *client, uint32_t
 	return lists && client->meta->num_etypes && lists->on_disk ? NULL : lists;
 }
 
-/* Whether the lists of the link's part are in mapped memory of its server. A server leaves all of them on disk, or
- * none. */
+bool gw_lists_are_on_disk(const struct gw_client *client, uint32_t part, enum gw_direction direction, uint32_t etype)
+{
+	const struct gw_edge_type *type = &client->meta->etypes[etype];
+	const struct gw_list_places *lists = &client->list_places[direction][etype];
+	const struct gw_place *indptr =
+		client->node_places[direction][direction == GW_IN ? type->dst : type->src].indptr;
+	return indptr[part].on_disk || lists->indices[part].on_disk || (lists->eids && lists->eids[part].on_disk);
+}
+
+/* Whether the lists of the link's part are in mapped memory of its server. A server leaves those of all edge types on
+ * disk, or of none. */
 static bool has_own_lists(const struct gw_link *link)
 {
 	const struct gw_client *client = link->engine->client;
 	return link->state == GW_LINK_OPEN && link->mapped &&
-	       !(client->meta->num_etypes && client->list_places[GW_IN][0].indices[link->server->part].on_disk);
+	       !(client->meta->num_etypes && gw_lists_are_on_disk(client, link->server->part, GW_IN, 0));
 }
 
 const struct gw_adjacency *gw_local_lists(struct gw_engine *engine, uint32_t part, enum gw_direction direction,

@@ -14,9 +14,13 @@ struct gw_edge_columns; /* edge_columns.h */
 const struct gw_adjacency *gw_local_lists(struct gw_engine *engine, uint32_t part, enum gw_direction direction,
 					  uint32_t etype);
 
-/* The lists of a standalone client's part, whatever option `neighbours` it has; NULL: they stay on disk. */
+/* The lists of a standalone client's part, whatever option `neighbours` it has; NULL: they, or their
+ * offsets, stay on disk. */
 const struct gw_adjacency *gw_own_lists(const struct gw_client *client, uint32_t part, enum gw_direction direction,
 					uint32_t etype);
+
+/* Whether a part's server leaves the lists of an edge type on disk, or their offsets. */
+bool gw_lists_are_on_disk(const struct gw_client *client, uint32_t part, enum gw_direction direction, uint32_t etype);
 
 /* Whether the lists of a part, which are local, are those that another part's server holds. */
 bool gw_local_lists_are_held(const struct gw_engine *engine, uint32_t part);

@@ -1,4 +1,4 @@
-/* Degrees of nodes, by reads alone: no handler of a server runs.
+/* Degrees of nodes, by reads alone: no handler of a server runs, except that offsets on disk are requested.
  *
  *   ids -> records (two neighbouring offsets) from their owners -> degrees
  *   ids -> lists of all parts in memory of this host -> degrees
@@ -103,7 +103,12 @@ static void degrees_start(struct gw_job *job)
 	}
 	uint64_t step = (uint64_t)call->offsets->columns * call->offsets->indptr[0].element_bytes;
 	const struct gw_rows rows = {
-		.starts = call->node_starts, .places = call->offsets->indptr, .step = step, .row_bytes = 2 * step};
+		.starts = call->node_starts,
+		.places = call->offsets->indptr,
+		.step = step,
+		.row_bytes = 2 * step,
+		.on_disk = gw_places_are_on_disk(call->ticket.client, call->offsets->indptr),
+	};
 	status = gw_recv_buffer_reserve(&call->received, &job->engine->slab, call->n * 2 * step);
 	if (status != GW_OK) {
 		degrees_end(call, status);

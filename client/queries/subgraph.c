@@ -326,7 +326,7 @@ static void subgraph_share_start(struct subgraph_share *share)
 	share->cursor = gw_subgraph_cursor(&share->call->places, share->part);
 	if (lists)
 		subgraph_share_end(share, subgraph_walk(share, lists));
-	else if (gw_lists_are_on_disk(share->call->ticket.client, share->part, share->call->spec.etype))
+	else if (gw_lists_are_on_disk(share->call->ticket.client, share->part, GW_IN, share->call->spec.etype))
 		search_section(share);
 	else
 		subgraph_ask(share);

@@ -69,8 +69,8 @@ gw_status gw_places_find(const struct gw_client *client, const char *key, struct
 	for (uint32_t p = 0; status == GW_OK && p < client->meta->num_parts; p++) {
 		if (places[p].on_disk)
 			status = gw_fail(GW_UNSUPPORTED,
-					 "\"%s\" stays on disk at part %u, and sampling needs it in memory: leave it "
-					 "out of on-disk",
+					 "\"%s\" stays on disk at part %u, and is read from memory alone: leave it out "
+					 "of on-disk",
 					 key, p);
 	}
 	if (status != GW_OK) {
@@ -134,10 +134,12 @@ static gw_status check_changes_alike(const struct gw_client *client, const char 
 	return GW_OK;
 }
 
-static void note_disk(const struct gw_client *client, struct gw_rows *rows)
+bool gw_places_are_on_disk(const struct gw_client *client, const struct gw_place *places)
 {
-	for (uint32_t p = 0; p < client->meta->num_parts; p++)
-		rows->on_disk |= rows->places[p].on_disk;
+	uint32_t p = 0;
+	while (p < client->meta->num_parts && !places[p].on_disk)
+		p++;
+	return p < client->meta->num_parts;
 }
 
 /* It has one row per original id, so its rows do not correspond to edges; the parts divide them evenly. */
@@ -172,7 +174,7 @@ static gw_status add_inverse(struct gw_client *client, uint32_t etype)
 					    .numbers = 1};
 	gw_status status = gw_places_find_anywhere(client, key, &tensor->rows.places);
 	if (status == GW_OK)
-		note_disk(client, &tensor->rows);
+		tensor->rows.on_disk = gw_places_are_on_disk(client, tensor->rows.places);
 	return status;
 }
 
@@ -232,7 +234,7 @@ static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta
 	if (status != GW_OK)
 		return status;
 	if (!changes)
-		note_disk(client, &tensor->rows);
+		tensor->rows.on_disk = gw_places_are_on_disk(client, tensor->rows.places);
 	uint64_t row_bytes = gw_array_meta_row_bytes(array);
 	tensor->rows.starts = of_edges ? meta->etypes[type].starts : meta->ntypes[type].starts;
 	tensor->rows.row_bytes = row_bytes;
@@ -264,7 +266,7 @@ static gw_status build_node_places(struct gw_client *client, enum gw_direction d
 	if (places->columns == 0)
 		return GW_OK;
 	snprintf(key, sizeof(key), "node/%s/%s", type->name, direction == GW_IN ? "indptr" : "out_indptr");
-	return gw_places_find(client, key, &places->indptr);
+	return gw_places_find_anywhere(client, key, &places->indptr);
 }
 
 static gw_status build_list_places(struct gw_client *client, enum gw_direction direction, uint32_t etype)
@@ -333,13 +335,13 @@ static gw_status build_id_places(struct gw_client *client, uint32_t ntype)
 		return GW_OK;
 	bool dense = places->form == GW_IDS_DENSE;
 	snprintf(key, sizeof(key), "node/%s/%s", meta->ntypes[ntype].name, dense ? GW_INVERSE_NAME : GW_ID_INDEX_NAME);
-	gw_status status = gw_places_find(client, key, dense ? &places->nodes : &places->entries);
+	gw_status status = gw_places_find_anywhere(client, key, dense ? &places->nodes : &places->entries);
 	if (status == GW_OK)
 		status = rows_of_parts(meta, key, &places->rows);
 	if (status != GW_OK || dense)
 		return status;
 	snprintf(key, sizeof(key), "node/%s/%s", meta->ntypes[ntype].name, GW_ID_BUCKETS_NAME);
-	status = gw_places_find(client, key, &places->buckets);
+	status = gw_places_find_anywhere(client, key, &places->buckets);
 	if (status == GW_OK)
 		status = rows_of_parts(meta, key, &places->bucket_counts);
 	for (uint32_t p = 0; status == GW_OK && p < meta->num_parts; p++)

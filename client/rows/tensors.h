@@ -14,6 +14,8 @@ gw_status gw_places_find_anywhere(const struct gw_client *client, const char *ke
 /* The same in memory alone. GW_UNSUPPORTED names a part that leaves the array on disk. */
 gw_status gw_places_find(const struct gw_client *client, const char *key, struct gw_place **out);
 
+bool gw_places_are_on_disk(const struct gw_client *client, const struct gw_place *places); /* of some parts */
+
 /* The array of a key, if all parts have it in one form; else NULL. */
 const struct gw_array_meta *gw_array_of_all(const struct gw_graph_meta *meta, const char *key);
 

@@ -104,7 +104,7 @@ struct gw_client_tensor {
 };
 
 /* The offsets of a node type's lists in one direction. A degree record is two consecutive rows of `columns`
- * elements. */
+ * elements: offsets on disk are requested as such records. */
 struct gw_node_places {
 	struct gw_place *indptr; /* [num_parts]; NULL if the node type has no lists in this direction */
 	uint32_t columns;

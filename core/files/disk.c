@@ -137,7 +137,12 @@ static gw_status disk_array_open(struct gw_disk *disk, struct gw_disk_array *arr
 	return status;
 }
 
-gw_status gw_disk_add(struct gw_disk *disk, const struct gw_load_item *item, uint64_t row_bytes,
+static uint64_t disk_rows_in(uint64_t bytes, struct gw_disk_layout layout)
+{
+	return layout.step && bytes >= layout.row_bytes ? (bytes - layout.row_bytes) / layout.step + 1 : 0;
+}
+
+gw_status gw_disk_add(struct gw_disk *disk, const struct gw_load_item *item, struct gw_disk_layout layout,
 		      struct gw_disk_array **out)
 {
 	*out = NULL;
@@ -150,8 +155,8 @@ gw_status gw_disk_add(struct gw_disk *disk, const struct gw_load_item *item, uin
 	array->item = *item;
 	array->item.path = array->path;
 	array->item.key = array->key;
-	array->row_bytes = row_bytes;
-	array->rows = row_bytes ? item->bytes / row_bytes : 0;
+	array->layout = layout;
+	array->rows = disk_rows_in(item->bytes, layout);
 	gw_status status = array->path && array->key ? disk_array_open(disk, array) : GW_NO_MEMORY;
 	if (status != GW_OK) {
 		disk_array_free(array);
@@ -228,7 +233,8 @@ gw_status gw_disk_read_start(struct gw_disk *disk, const struct gw_disk_rows *wh
 	if (status != GW_OK)
 		return status;
 	atomic_fetch_add_explicit(&disk->counts.rows, read->count, memory_order_relaxed);
-	atomic_fetch_add_explicit(&disk->counts.row_bytes, read->count * read->array->row_bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&disk->counts.row_bytes, read->count * read->array->layout.row_bytes,
+				  memory_order_relaxed);
 	*out = read;
 	pthread_mutex_lock(&disk->lock);
 	*disk->inbox_end = read;

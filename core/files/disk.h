@@ -38,9 +38,14 @@ struct gw_disk_options {
 gw_status gw_disk_create(const struct gw_disk_options *options, struct gw_disk **out);
 void gw_disk_destroy(struct gw_disk *disk); /* NULL is allowed. No read may be open, abandoned ones excepted */
 
-/* Adds the rows of a file: item->bytes are complete rows of row_bytes. The texts are copied; arena_offset and digests
- * do not count. Call it before the first read. GW_NOT_FOUND, GW_IO, GW_FORMAT (not regular, too short). */
-gw_status gw_disk_add(struct gw_disk *disk, const struct gw_load_item *item, uint64_t row_bytes,
+/* Rows in a file: row r begins `step` bytes after row r - 1. They overlap where row_bytes > step. */
+struct gw_disk_layout {
+	uint64_t row_bytes, step;
+};
+
+/* Adds the rows of a file: item->bytes are complete rows. The texts are copied; arena_offset and digests do not count.
+ * Call it before the first read. GW_NOT_FOUND, GW_IO, GW_FORMAT (not regular, too short). */
+gw_status gw_disk_add(struct gw_disk *disk, const struct gw_load_item *item, struct gw_disk_layout layout,
 		      struct gw_disk_array **out);
 
 /* What to read. */

@@ -25,8 +25,8 @@ struct gw_disk_array {
 	struct gw_load_item item;
 	struct gw_load_job job; /* of this file alone: gw_load_file_open needs one */
 	struct gw_load_file file;
-	uint64_t rows, row_bytes;
-	uint64_t number;
+	struct gw_disk_layout layout;
+	uint64_t rows, number;
 	struct gw_disk_array *next;
 	char *path, *key;
 };

@@ -30,7 +30,7 @@ static void disk_add(_Atomic uint64_t *counter, uint64_t n)
 
 static uint64_t row_begins(const struct gw_disk_read *read, uint32_t row)
 {
-	return read->array->item.file_offset + read->rows[row] * read->array->row_bytes;
+	return read->array->item.file_offset + read->rows[row] * read->array->layout.step;
 }
 
 static uint64_t disk_key(const struct gw_disk_array *array, uint64_t block)
@@ -76,7 +76,7 @@ static uint32_t rows_in_block(const struct gw_disk_read *read, uint64_t block)
 /* Copies the pieces of rows that lie in a block. */
 static void copy_pieces(struct gw_disk_read *read, uint32_t first, uint32_t end, uint64_t block, const uint8_t *data)
 {
-	const uint64_t row_bytes = read->array->row_bytes, begin = block * DISK_BLOCK;
+	const uint64_t row_bytes = read->array->layout.row_bytes, begin = block * DISK_BLOCK;
 	pthread_mutex_lock(&read->lock);
 	if (read->freed)
 		end = first;
@@ -114,7 +114,7 @@ static void disk_read_enter(struct gw_disk *disk, struct gw_disk_read *read)
 static void disk_read_advance(struct gw_disk_read *read, uint32_t rows_end)
 {
 	const uint64_t next = (read->block + 1) * DISK_BLOCK;
-	while (read->at < rows_end && row_begins(read, read->at) + read->array->row_bytes <= next)
+	while (read->at < rows_end && row_begins(read, read->at) + read->array->layout.row_bytes <= next)
 		read->at++;
 	uint64_t least = read->block + 1;
 	if (read->at == read->end && read->end == read->count && read->start > 0) {

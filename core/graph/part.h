@@ -41,7 +41,7 @@ struct gw_adjacency {
 	uint64_t dst_start;                /* global id of local row 0 */
 	uint64_t edge_start;               /* global id of CSC position 0; unused if eid is set */
 	const uint64_t *eid;               /* [edges] for transposed lists, else NULL */
-	bool on_disk;                      /* indices and eid stay in their files, and are NULL; offsets are here */
+	bool on_disk;                      /* some of indptr, indices and eid stay in their files, and are NULL */
 };
 
 struct gw_part;
@@ -50,8 +50,9 @@ struct gw_part_options {
 	bool mapped; /* for tools: map the files instead of loading an arena; compares digests unless skip_verify */
 	bool skip_verify; /* do not compare digests */
 	bool skip_checks; /* do not check offsets and ids (gw_part_check does) */
-	/* Selects arrays that the opening does not load; NULL: none. Only features, and arrays that
-	 * gw_array_is_of_edges has, may be selected. gw_part_check does not check their values. Not with `mapped`. */
+	/* Selects arrays that the opening does not load; NULL: none. Only features, arrays that
+	 * gw_array_is_of_edges and gw_array_is_of_offsets have, and indexes of original ids and times may be selected.
+	 * gw_part_check does not check their values. Not with `mapped`. */
 	enum gw_array_apart (*set_apart)(const void *context, const char *key);
 	const void *apart_context;
 	/* Opens the part's lists alone (core/graph/part_lists.h): all other arrays stay apart, and their files need not

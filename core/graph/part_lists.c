@@ -11,13 +11,18 @@ static bool is_list_column(const char *name, const struct gw_array_meta *array)
 	return array->ndim == 1 && !gw_name_is_taken(true, name);
 }
 
+static bool is_offsets(const struct gw_array_key *key)
+{
+	return !key->edge && (strcmp(key->name, "indptr") == 0 || strcmp(key->name, "out_indptr") == 0);
+}
+
 bool gw_array_is_of_lists(const struct gw_graph_meta *meta, const struct gw_array_meta *array)
 {
 	struct gw_array_key key;
 	if (gw_array_key_parse(meta, array->key, &key) != GW_OK)
 		return false;
 	if (!key.edge)
-		return strcmp(key.name, "indptr") == 0 || strcmp(key.name, "out_indptr") == 0;
+		return is_offsets(&key);
 	return key.out || strcmp(key.name, "indices") == 0 || is_list_column(key.name, array);
 }
 
@@ -28,6 +33,21 @@ bool gw_array_is_of_edges(const struct gw_graph_meta *meta, const struct gw_arra
 	    gw_name_ends_in(key.name, ".bytes") || gw_name_ends_in(key.name, GW_TIME_FENCE_TAIL))
 		return false;
 	return array->ndim == 1 || gw_name_ends_in(key.name, ".alias");
+}
+
+bool gw_array_is_of_ranges(const struct gw_graph_meta *meta, const struct gw_array_meta *array)
+{
+	struct gw_array_key key;
+	return gw_array_key_parse(meta, array->key, &key) == GW_OK &&
+	       (is_offsets(&key) || (!key.edge && strcmp(key.name, GW_ID_BUCKETS_NAME) == 0));
+}
+
+bool gw_array_is_of_offsets(const struct gw_graph_meta *meta, const struct gw_array_meta *array)
+{
+	struct gw_array_key key;
+	if (gw_array_key_parse(meta, array->key, &key) != GW_OK)
+		return false;
+	return is_offsets(&key) || (key.edge && gw_name_ends_in(key.name, GW_TIME_FENCE_TAIL));
 }
 
 uint64_t gw_part_lists_bytes(const struct gw_graph_meta *meta, uint32_t part,

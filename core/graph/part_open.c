@@ -434,7 +434,8 @@ static gw_status make_view(const struct gw_part *part, uint32_t etype, bool out,
 		.dst_start = rows_of->starts[part->number],
 		.edge_start = type->starts[part->number],
 		.eid = eid ? (const uint64_t *)eid->data : NULL,
-		.on_disk = indices->apart == GW_ARRAY_ON_DISK || (eid && eid->apart == GW_ARRAY_ON_DISK),
+		.on_disk = indptr->apart == GW_ARRAY_ON_DISK || indices->apart == GW_ARRAY_ON_DISK ||
+			   (eid && eid->apart == GW_ARRAY_ON_DISK),
 	};
 	return GW_OK;
 }

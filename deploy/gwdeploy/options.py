@@ -247,7 +247,8 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME[,NAME...]",
         help="the features NAME, or TYPE/NAME, whose rows stay in the files (`graphwire serve --on-disk`); lists: the "
-        "neighbours, ids and columns of all edges; for servers that this launch starts",
+        "neighbours, ids and columns of all edges; offsets: where each node's list begins; for servers that this "
+        "launch starts",
     )
     group.add_argument(
         "--disk_cache",

@@ -137,8 +137,8 @@ struct gw_client_options {
 		memory; /* without functions, rows land in the client's own memory; GW_INVALID: one function */
 	/* Standalone: features ("feat" of any type, "paper/feat", or the array's key) whose rows stay in their files,
 	 * and are read when they are fetched, through a cache of blocks. "lists": the neighbours, the ids and the
-	 * columns of one number of all edges, which are read when they are drawn from. Everything else is loaded. NULL:
-	 * nothing stays. */
+	 * columns of one number of all edges, which are read when they are drawn from. "offsets": where each node's
+	 * list begins. Everything else is loaded. NULL: nothing stays. */
 	const char *const *on_disk;
 	uint32_t on_disk_count;
 	uint64_t disk_cache; /* memory for blocks of these files, at least 1 MiB; 0: 256 MiB */

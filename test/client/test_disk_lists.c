@@ -35,6 +35,8 @@ static struct gw_client *open_servers(const struct setup *setup, uint32_t parts)
 static void begin(struct setup *setup, uint64_t seed, uint32_t parts, const char *offer)
 {
 	cluster_leave_on_disk("lists");
+	cluster_leave_on_disk("offsets");
+	cluster_leave_on_disk("orig_id");
 	cluster_offer(offer);
 	setup_begin(setup, seed, parts, NULL);
 	drawn_begin();
@@ -75,8 +77,13 @@ static void same_tensors(const struct setup *setup, uint32_t parts, struct gw_cl
 	gw_client_close(client);
 }
 
-/* Their columns too; together with rows, and columns alone. */
-static const char *const of_lists[][3] = {{"lists", NULL}, {"lists", "feat", NULL}, {"year", "weight", NULL}};
+/* Their columns too; together with rows or offsets; columns alone, and offsets alone. */
+static const char *const of_lists[][3] = {{"lists", NULL},
+					  {"lists", "feat", NULL},
+					  {"year", "weight", NULL},
+					  {"lists", "offsets", NULL},
+					  {"offsets", NULL}};
+#define NAMES (sizeof(of_lists) / sizeof(of_lists[0]))
 
 static struct gw_client *open_lists_on_disk(const struct setup *setup, const char *const *names, uint32_t threads)
 {
@@ -103,15 +110,15 @@ static void lists_on_disk_give_the_bytes(void **state)
 {
 	(void)state;
 	static const char *const offers[] = {"tcp", "shm", NULL}, *const ways[] = {NULL, "reads", "requests"};
-	for (uint32_t run = 0; run < 6; run++) {
+	for (uint32_t run = 0; run < 2 * NAMES; run++) {
 		struct setup setup;
 		struct drawn expected;
 		const uint32_t parts = run % 2 ? PARTS : 1;
-		const char *const *names = of_lists[run % 3];
+		const char *const *names = of_lists[run % NAMES];
 		for (uint32_t i = 0; names[i]; i++)
 			cluster_leave_on_disk(names[i]);
-		cluster_offer(cluster_is_rdma() ? "verbs" : offers[run / 2]);
-		setup_begin(&setup, 620 + run, parts, NULL);
+		cluster_offer(cluster_is_rdma() ? "verbs" : offers[run / 2 % 3]);
+		setup_begin(&setup, 610 + run, parts, NULL);
 		drawn_begin();
 		struct gw_client *files = open_files(&setup);
 		draw_all(&expected, files);
@@ -138,6 +145,7 @@ static void lists_are_held_by_another(void **state)
 	struct setup setup;
 	struct drawn expected;
 	cluster_leave_on_disk("lists");
+	cluster_leave_on_disk("offsets");
 	cluster_offer("shm");
 	setup_begin(&setup, 628, PARTS, NULL);
 	cluster_leave_on_disk(NULL);
@@ -235,6 +243,80 @@ static void bad_files(void **state)
 	finish(&setup);
 }
 
+/* Offsets whose bytes are not those of the graph, as digests would have shown. */
+static void damage(const char *path)
+{
+	const uint64_t none[2] = {UINT64_MAX, UINT64_MAX};
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, none, sizeof(none), 4096), sizeof(none));
+	assert_int_equal(close(fd), 0);
+}
+
+/* The same of offsets. What they say is checked by each client. */
+static void bad_offsets(void **state)
+{
+	(void)state;
+	struct setup setup;
+	char path[512];
+	const int64_t first = 0, some[] = {30, 7, 31, 7};
+	int64_t degrees[4], src, dst;
+	struct gw_edge_list *list;
+	begin(&setup, 636, 1, "tcp");
+	struct gw_client *client = open_servers(&setup, 1);
+	const struct gw_neighbours_spec knows = {.etype = FIXTURE_KNOWS, .fanout = 2};
+	const struct gw_neighbours_spec cites = {.etype = FIXTURE_CITES, .fanout = 2};
+	file_of(&setup, "node/author/indptr", path);
+	damage(path);
+	expect(gw_neighbours(client, &knows, 1, 1, &first, 1, &list), GW_PROTOCOL, "offsets");
+	expect(gw_degrees(client, FIXTURE_KNOWS, &first, 1, degrees), GW_PROTOCOL, "offsets");
+	expect(gw_edge_ids(client, FIXTURE_KNOWS, some, &first, 1, &list), GW_PROTOCOL, "offsets");
+	must(gw_degrees(client, FIXTURE_KNOWS, some, 4, degrees));
+	file_of(&setup, "node/paper/indptr", path);
+	assert_int_equal(truncate(path, 4096 + 200), 0);
+	expect(gw_neighbours(client, &cites, 1, 1, some, 4, &list), GW_FORMAT, path);
+	assert_non_null(strstr(gw_last_error(), "ends at byte 4296"));
+	expect(gw_degrees(client, FIXTURE_CITES, some, 4, degrees), GW_FORMAT, path);
+	expect(gw_find_edges(client, FIXTURE_CITES, some, 1, &src, &dst), GW_FORMAT, path);
+	file_of(&setup, "node/author/out_indptr", path);
+	lose_medium(path);
+	expect(gw_out_degrees(client, FIXTURE_WRITES, some, 4, degrees), GW_IO, path);
+	assert_non_null(strstr(gw_last_error(), "read at byte 4096"));
+	assert_true(counts_of(&setup, 0).errors > 0);
+	must(gw_neighbours(client, &knows, 1, 1, some, 4, &list));
+	gw_edge_list_free(list);
+	gw_client_close(client);
+	finish(&setup);
+}
+
+/* The same of the index of original ids. */
+static void bad_index(void **state)
+{
+	(void)state;
+	struct setup setup;
+	char path[512];
+	enum { AUTHORS = 200 };
+	int64_t numbers[AUTHORS], found[AUTHORS];
+	for (int64_t i = 0; i < AUTHORS; i++)
+		numbers[i] = 10 * i + 7; /* the fixture's original ids */
+	const struct gw_orig_ids ids = {.count = AUTHORS, .dtype = GW_INT64, .numbers = numbers};
+	uint32_t author, paper;
+	begin(&setup, 637, 1, "tcp");
+	struct gw_client *client = open_servers(&setup, 1);
+	must(gw_node_type(client, "author", &author));
+	must(gw_node_type(client, "paper", &paper));
+	file_of(&setup, "node/author/orig_id.buckets", path);
+	damage(path);
+	expect(gw_node_ids(client, author, &ids, found, NULL), GW_PROTOCOL, "bucket");
+	file_of(&setup, "node/paper/orig_id.index", path);
+	assert_int_equal(truncate(path, 4096 + 200), 0);
+	const struct gw_orig_ids texts = {.count = 1, .offsets = (const uint64_t[]){0, 7}, .bytes = "paper-7"};
+	expect(gw_node_ids(client, paper, &texts, found, NULL), GW_FORMAT, path);
+	assert_non_null(strstr(gw_last_error(), "ends at byte 4296"));
+	gw_client_close(client);
+	finish(&setup);
+}
+
 /* A server that ends in the middle of an epoch, and comes back or is replaced: every batch arrives. */
 static void servers_come_and_go(void **state)
 {
@@ -269,7 +351,7 @@ static void servers_come_and_go(void **state)
 static void clients_give_up(void **state)
 {
 	(void)state;
-	static const char *const names[] = {"lists", NULL};
+	static const char *const names[] = {"lists", "offsets", NULL};
 	struct setup setup;
 	begin(&setup, 634, 1, "tcp");
 	for (int round = 0; round < 8; round++) {
@@ -294,11 +376,11 @@ static void clients_give_up(void **state)
 static gw_status draw_from_disk(void *context)
 {
 	const struct setup *setup = context;
-	static const char *const names[] = {"lists"};
+	static const char *const names[] = {"lists", "offsets", "orig_id"};
 	const struct gw_client_options options = {.part_config = setup->fixture.folder,
 						  .threads = 1,
 						  .on_disk = names,
-						  .on_disk_count = 1,
+						  .on_disk_count = 3,
 						  .disk_cache = GW_DISK_CACHE_MIN};
 	struct gw_client *client;
 	struct gw_edge_list *list;
@@ -323,6 +405,12 @@ static gw_status draw_from_disk(void *context)
 	}
 	if (status == GW_OK)
 		gw_edge_list_free(list);
+	const struct gw_orig_ids known = {.count = 1, .dtype = GW_INT64, .numbers = (const int64_t[]){17}};
+	uint32_t author;
+	if (status == GW_OK)
+		status = gw_node_type(client, "author", &author);
+	if (status == GW_OK)
+		status = gw_node_ids(client, author, &known, src, NULL);
 	gw_client_close(client);
 	return status;
 }
@@ -344,6 +432,8 @@ int main(void)
 		cmocka_unit_test(lists_are_held_by_another),
 		cmocka_unit_test(columns_stay_beside_held_lists),
 		cmocka_unit_test(bad_files),
+		cmocka_unit_test(bad_offsets),
+		cmocka_unit_test(bad_index),
 		cmocka_unit_test(servers_come_and_go),
 		cmocka_unit_test(clients_give_up),
 		cmocka_unit_test(memory_runs_out),

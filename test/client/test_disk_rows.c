@@ -226,6 +226,8 @@ static void bad_options(void **state)
 	serve.on_disk_features[0] = "lists";
 	serve.lists = GW_SERVER_LISTS_ALL;
 	expect(gw_server_start(&serve, &server), GW_INVALID, "--lists all and --on-disk lists");
+	serve.on_disk_features[0] = "offsets";
+	expect(gw_server_start(&serve, &server), GW_INVALID, "--lists all and --on-disk offsets");
 	serve.lists = GW_SERVER_LISTS_OWN;
 	serve.on_disk_features[0] = "nix";
 	expect(gw_server_start(&serve, &server), GW_NOT_FOUND, "--on-disk nix");

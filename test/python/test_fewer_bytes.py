@@ -43,7 +43,8 @@ def batches(graph, **options):
 
 
 def left_on_disk(means, *besides):
-    return [name for mean, name in (("on_disk", "feat"), ("disk_lists", "lists")) if mean in means - {*besides}]
+    names = ("on_disk", "feat"), ("disk_lists", "lists"), ("disk_lists", "offsets")
+    return [name for mean, name in names if mean in means - {*besides}]
 
 
 def started(folder, count, means, tmp_path):

@@ -26,7 +26,8 @@ def epoch(graph):
     return [(batch.features[ntype]["feat"].tobytes(), batch.labels["label"].tobytes()) for batch in loader]
 
 
-@pytest.mark.parametrize("names", ["feat", ["feat", "label"], "lists", ["lists", "feat"]])
+@pytest.mark.parametrize("names", ["feat", ["feat", "label"], "lists", ["lists", "feat"], "offsets",
+                                   ["lists", "offsets"]])
 def test_standalone(parts, names):
     with graphwire.open(parts, numpy=True) as whole:
         with graphwire.open(parts, on_disk=names, disk_cache="1Mi", numpy=True) as graph:
@@ -54,6 +55,16 @@ def test_names(tmp_path, name):
             assert (some[:] == other[:]).all()
 
 
+def test_original_ids(parts):
+    with graphwire.open(parts, numpy=True) as whole:
+        ids = np.arange(whole.num_nodes())
+        original = whole.original_ids(ids)
+    assert (original != ids).any()
+    with graphwire.open(parts, on_disk="orig_id", disk_cache="1Mi", numpy=True) as graph:
+        assert (graph.original_ids(ids) == original).all()
+        assert (graph.ids_of(original) == ids).all()
+
+
 def test_long_lists(whole):
     """Edges of hubs, whose lists take several rounds of a search, beside the ends of all edges."""
     with graphwire.open(whole, numpy=True) as graph:
@@ -62,12 +73,13 @@ def test_long_lists(whole):
     assert np.bincount(dst)[hubs].min() > 64
     nodes = np.arange(graph.num_nodes())
     present = {(int(a), int(b)) for a, b in zip(src, dst)}
-    with graphwire.open(whole, on_disk="lists", disk_cache="1Mi", numpy=True) as graph:
-        ends = graph.find_edges(np.arange(graph.num_edges()))
-        assert (ends[0] == src).all() and (ends[1] == dst).all()
-        for hub in hubs:
-            has = graph.has_edges(nodes, np.full(len(nodes), hub))
-            assert has.tolist() == [(int(node), int(hub)) in present for node in nodes]
+    for names in "lists", ["lists", "offsets"]:
+        with graphwire.open(whole, on_disk=names, disk_cache="1Mi", numpy=True) as graph:
+            ends = graph.find_edges(np.arange(graph.num_edges()))
+            assert (ends[0] == src).all() and (ends[1] == dst).all()
+            for hub in hubs:
+                has = graph.has_edges(nodes, np.full(len(nodes), hub))
+                assert has.tolist() == [(int(node), int(hub)) in present for node in nodes]
 
 
 def test_names_in_one_text(parts):
@@ -102,9 +114,11 @@ PROGRAM = textwrap.dedent("""
     sys.modules["torch"] = None  # it takes more memory than the rest
     import graphwire, numpy as np
     folder, on_disk, name = sys.argv[1], sys.argv[2] == "disk", sys.argv[3]
-    graph = graphwire.open(folder, numpy=True, threads=2, **({"on_disk": name, "disk_cache": "4Mi"} if on_disk else {}))
+    names = name.split(",")
+    kept = {"on_disk": names, "disk_cache": "4Mi"} if on_disk else {}
+    graph = graphwire.open(folder, numpy=True, threads=2, **kept)
     digest = hashlib.sha256()
-    for weight in (None, "w") if name == "lists" else (None,):
+    for weight in (None, "w") if "lists" in names else (None,):
         loader = graphwire.NodeLoader(graph, np.arange(0, graph.num_nodes(), 128), [3, 2], batch_size=64, seed=5,
                                       weight=weight, features=["feat"])
         for batch in loader:

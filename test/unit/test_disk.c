@@ -26,7 +26,7 @@
 
 struct bed {
 	char folder[64], path[128];
-	uint64_t rows, row_bytes;
+	uint64_t rows, row_bytes, step;
 	uint8_t *payload;
 	struct gw_disk *disk;
 	struct gw_disk_array *array;
@@ -42,7 +42,7 @@ static uint64_t below(struct bed *bed, uint64_t n)
 static void bed_write(struct bed *bed, uint64_t rows, uint64_t row_bytes)
 {
 	bed->rows = rows;
-	bed->row_bytes = row_bytes;
+	bed->row_bytes = bed->step = row_bytes;
 	free(bed->payload);
 	bed->payload = malloc(rows * row_bytes + 1);
 	for (uint64_t i = 0; i < rows * row_bytes; i++)
@@ -60,8 +60,15 @@ static gw_status bed_add(struct bed *bed)
 	const struct gw_load_item item = {.path = bed->path,
 					  .key = "node/paper/feat",
 					  .file_offset = HEADER,
-					  .bytes = bed->rows * bed->row_bytes};
-	return gw_disk_add(bed->disk, &item, bed->row_bytes, &bed->array);
+					  .bytes = (bed->rows - 1) * bed->step + bed->row_bytes};
+	return gw_disk_add(bed->disk, &item, (struct gw_disk_layout){bed->row_bytes, bed->step}, &bed->array);
+}
+
+/* The same bytes as overlapping rows. */
+static void bed_overlap(struct bed *bed, uint64_t step)
+{
+	bed->rows = (bed->rows - 1) * (bed->row_bytes / step) + 1;
+	bed->step = step;
 }
 
 static void bed_open(struct bed *bed, const struct gw_disk_options *options)
@@ -136,7 +143,7 @@ static gw_status read_rows(const struct bed *bed, const uint64_t *rows, uint32_t
 static void assert_rows(const struct bed *bed, const uint64_t *rows, uint32_t count, const uint8_t *out)
 {
 	for (uint32_t i = 0; i < count; i++)
-		assert_memory_equal(out + i * bed->row_bytes, bed->payload + rows[i] * bed->row_bytes, bed->row_bytes);
+		assert_memory_equal(out + i * bed->row_bytes, bed->payload + rows[i] * bed->step, bed->row_bytes);
 }
 
 /* Random rows, with duplicates and runs. */
@@ -157,12 +164,14 @@ static void check_random(struct bed *bed, uint32_t count)
 static void all_forms_give_the_bytes(void **state)
 {
 	struct bed *bed = *state;
-	static const uint64_t sizes[] = {1, 3, 100, 512, 4096, 5000, 200000};
+	static const uint64_t sizes[] = {1, 3, 100, 512, 4096, 5000, 200000, 24, 9000};
 	static const enum gw_load_driver drivers[] = {GW_LOAD_URING, GW_LOAD_PREAD};
 	static const uint64_t caches[] = {GW_DISK_CACHE_MIN, 2ull << 20, 16ull << 20};
 	static const uint32_t depths[] = {1, 3, 128};
-	for (uint32_t s = 0; s < 7; s++) {
+	for (uint32_t s = 0; s < 9; s++) {
 		bed_write(bed, s == 6 ? 30 : (6u << 20) / (sizes[s] < 100 ? 100 : sizes[s]) + 7, sizes[s]);
+		if (s > 6)
+			bed_overlap(bed, sizes[s] / 2);
 		for (uint32_t form = s % 5; form < 2 * 3 * 3; form += 5) {
 			const struct gw_disk_options options = {.driver = drivers[form % 2],
 								.cache_bytes = caches[form / 2 % 3],

@@ -102,8 +102,9 @@ def open(
     numpy: return NumPy arrays even if torch is installed.
     on_disk: in a standalone process, the features whose rows stay in their files: "feat" of any type, "paper/feat", or
         "author:writes:paper/feat"; a list, or one text with commas. "lists" means the neighbours, the ids and the
-        columns of one number of all edges. Rows and lists are read when they are used, through a cache, so that a graph
-        may be larger than memory. Everything else is loaded. Servers do the same with `graphwire serve --on-disk`.
+        columns of one number of all edges, and "offsets" where each node's list begins. What stays is read when it is
+        used, through a cache, so that a graph may be larger than memory. Everything else is loaded. Servers do the same
+        with `graphwire serve --on-disk`.
     disk_cache: memory for this cache: bytes, or a text such as "2Gi"; at least 1 MiB; None: 256 MiB.
 
     Raises NotFoundError; PeerError (no server, another graph, another key); DeadlineError; other GraphwireErrors;
