@@ -18,7 +18,7 @@ choosing='test_client_transports test_arena_numa' # may choose another transport
 alone='test_transport_verbs'                # runs alone, because it removes the device and adds it again
 # The programs of the doctor's test, which removes the device last, and of the faults between two hosts.
 actors='graphwire-cmd faults_trainer faults_server faults_stopped faults_deadline faults_connections'
-limit=1200 whole=2700 # seconds for one program, and for a boot; whole is less than the step's limit of 2800 s
+limit=1200 whole=2400 # seconds for one program, and for a boot; whole is less than the step's limit of 2480 s
 
 deploy/packages.sh guest || exit 1
 # shellcheck disable=SC2086 # lists of words

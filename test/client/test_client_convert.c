@@ -75,7 +75,7 @@ static void over_paths(uint64_t seed, void (*body)(const struct ways *ways))
 	struct ways ways;
 	paths_of_parts(seed, body);
 	for (uint32_t parts = 1; parts <= 3; parts += 2) {
-		paths_begin(&ways, seed, parts, "tcp", NULL);
+		paths_begin(&ways, seed, parts, "shm", NULL);
 		body(&ways);
 		paths_end(&ways);
 	}

@@ -230,6 +230,21 @@ def processes_of(hosts: Sequence[Host]) -> list[tuple[Host, int, str]]:
     return [one for one in found if one[2]]  # a zombie has no command line
 
 
+def _compiled(seen: str) -> dict[str, str]:
+    """The variable with which hosts find what Python has compiled here (test/check/venv.sh): to compile torch takes
+    longer than a test's own work. Python files it by the names of sources, and hosts have other names for them."""
+    here = os.environ.get("PYTHONPYCACHEPREFIX", "")
+    if not Path(here).is_relative_to(TOP):
+        return {}
+    for name, folder in (("/mnt/top", str(TOP)), ("/mnt/seen", seen)):
+        files, link = Path(here + folder), Path(here + name)
+        files.mkdir(parents=True, exist_ok=True)
+        link.parent.mkdir(exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            link.symlink_to(os.path.relpath(files, link.parent))
+    return {"PYTHONPYCACHEPREFIX": here.replace(str(TOP), "/mnt/top", 1)}
+
+
 class Bed:
     """A few hosts and a desk. seen: a folder that the hosts see as /mnt/seen. environment: variables of every command
     on the hosts, as an administrator would set them."""
@@ -241,6 +256,7 @@ class Bed:
         self.environment = dict(environment or {})
         if seen:  # the interpreter's own library, which another version must not use
             self.environment.setdefault("LD_LIBRARY_PATH", "/mnt/seen/lib")
+            self.environment.update(_compiled(seen))
         self.folder = Path(tempfile.mkdtemp(prefix="gwbed-", dir=tmp))
         self.switch: subprocess.Popen | None = None
         self.hosts: list[Host] = []

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import re
 import signal
@@ -27,6 +28,12 @@ UP = re.compile(r"^serving part .* at (\S+): ", re.MULTILINE)
 
 def pytest_runtest_logreport(report):
     tell(report, "python")
+
+
+def pytest_collection_finish():
+    """What the modules of all tests have made stays: collections in tests need not look at it."""
+    gc.collect()
+    gc.freeze()
 
 
 def run(*arguments):
