@@ -294,14 +294,32 @@ def pieces(out):
     return 0
 
 
-def killed(process, out, wanted):
-    """Kills the process and its programs when so many pieces exist. Returns whether it came in time."""
-    while process.poll() is None and pieces(out) < wanted:
-        pass
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    return process.returncode == -signal.SIGKILL
+SIGNALLED = """import os, sys
+from graphwire._files import database_steps
+from graphwire._files.database_command import main
+whole, left, number = database_steps.run, int(sys.argv[1]), int(sys.argv[2])
+def run(words, *others, **options):
+    global left
+    whole(words, *others, **options)
+    left -= "piece" in words
+    if not left:
+        os.killpg(0, number)
+database_steps.run = run
+sys.exit(main(sys.argv[3:]))"""
+
+
+def signalled(number, pieces, folder, out):
+    """`graphwire import --tables --resume`, which sends itself and its programs a signal when so many pieces exist."""
+    return subprocess.Popen([sys.executable, "-c", SIGNALLED, str(pieces), str(int(number)), "--tables",
+                             folder / "db.json", "--out", out, "--resume"], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def killed(pieces, folder, out):
+    """Kills a build when so many pieces exist."""
+    process = signalled(signal.SIGKILL, pieces, folder, out)
+    said = process.communicate()
+    assert process.returncode == -signal.SIGKILL, said
 
 
 def paths_below(folder):
@@ -341,7 +359,7 @@ def test_a_resumed_build_after_a_change(tmp_path, capfd):
     shop(tmp_path)
     out = tmp_path / "out/graph"
     out.parent.mkdir()
-    assert killed(command_of(tmp_path, out, "--resume"), out, 5)
+    killed(5, tmp_path, out)
     shop(tmp_path, orders=6)
     for piece in (out.parent / ".graph.build").glob("piece-*/part0/node/users/x.npy"):
         damage(piece, flip)
@@ -349,14 +367,14 @@ def test_a_resumed_build_after_a_change(tmp_path, capfd):
     capfd.readouterr()
     assert build(tmp_path, out, "--resume") == 0
     said = capfd.readouterr()
-    assert "taken over: 2 of 4 tables" in said.out and "x.npy: another digest" in said.err
+    assert "taken over: 2 of 4 tables, 0 of 6 edge types" in said.out and "x.npy: another digest" in said.err
     assert bytes_of(out) == bytes_of(tmp_path / "full")
     assert build(tmp_path, out, "--resume") == 0 and "is complete already" in capfd.readouterr().out
     shop(tmp_path)
     assert build(tmp_path, out, "--resume") == 1 and "exists already" in capfd.readouterr().err
     assert os.listdir(out.parent) == ["graph"]
     shutil.rmtree(out)
-    assert killed(command_of(tmp_path, out, "--resume"), out, 1)
+    killed(1, tmp_path, out)
     assert build(tmp_path, out, "--quiet") == 0
     while os.listdir(out.parent) != ["graph"]:
         pass
@@ -365,15 +383,12 @@ def test_a_resumed_build_after_a_change(tmp_path, capfd):
 def test_two_builds_at_once(tmp_path, capfd):
     """The second one is refused, with --resume and without."""
     shop(tmp_path)
-    first = command_of(tmp_path, tmp_path / "graph", "--resume")
-    while not pieces(tmp_path / "graph"):
-        assert first.poll() is None
-    os.killpg(first.pid, signal.SIGSTOP)
-    if pieces(tmp_path / "graph"):
-        for words in (["--resume"], []):
-            assert build(tmp_path, tmp_path / "graph", *words) == 1
-            assert re.fullmatch(r"graphwire import: \S+/graph: another build of it uses \S+: wait for its end\n",
-                                capfd.readouterr().err)
+    first = signalled(signal.SIGSTOP, 1, tmp_path, tmp_path / "graph")
+    assert os.WIFSTOPPED(os.waitpid(first.pid, os.WUNTRACED)[1]) and pieces(tmp_path / "graph") == 1
+    for words in (["--resume"], []):
+        assert build(tmp_path, tmp_path / "graph", *words) == 1
+        assert re.fullmatch(r"graphwire import: \S+/graph: another build of it uses \S+: wait for its end\n",
+                            capfd.readouterr().err)
     os.killpg(first.pid, signal.SIGCONT)
     first.communicate()
     assert first.returncode == 0 and not (tmp_path / ".graph.build").exists()
