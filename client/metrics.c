@@ -23,7 +23,8 @@
 
 struct client_values {
 	const char *version, *id, *graph, *rank;
-	uint64_t copied_bytes, replica_rows, replica_bytes, ahead_bytes, cached_bytes, held_hops, open;
+	uint64_t copied_bytes, replica_rows, replica_bytes, ahead_bytes, cached_bytes, kept_rows, kept_bytes, held_hops,
+		open;
 	struct gw_latency batch_waits;
 	struct gw_disk_counts disk;
 };
@@ -52,6 +53,10 @@ static const struct gw_figure client_figures[] = {
 	 GW_FIGURE_BYTES, GW_FIGURE_COUNTER, AT(ahead_bytes), NULL, 0, 0, "graphwire_client_ahead_bytes", NULL},
 	{"cached_bytes", "bytes of rows that loaders copied from the rows that they keep for an epoch", GW_FIGURE_BYTES,
 	 GW_FIGURE_COUNTER, AT(cached_bytes), NULL, 0, 0, "graphwire_client_cached_bytes", NULL},
+	{"kept_rows", "rows that loaders fetched to keep them for an epoch", GW_FIGURE_COUNT, GW_FIGURE_COUNTER,
+	 AT(kept_rows), NULL, 0, 0, "graphwire_client_kept_rows", NULL},
+	{"kept_bytes", "bytes of these rows", GW_FIGURE_BYTES, GW_FIGURE_COUNTER, AT(kept_bytes), NULL, 0, 0,
+	 "graphwire_client_kept_bytes", NULL},
 	{"disk_reads", "reads of files whose rows a standalone client leaves on disk", GW_FIGURE_COUNT,
 	 GW_FIGURE_COUNTER, AT(disk.reads), NULL, 0, 0, "graphwire_client_disk_reads", NULL},
 	{"disk_read_bytes", "bytes that these reads got", GW_FIGURE_BYTES, GW_FIGURE_COUNTER, AT(disk.bytes), NULL, 0,
@@ -151,6 +156,8 @@ static void expose_clients(struct gw_exposition *out)
 		values[count].held_hops = stats[count].held_hops;
 		values[count].ahead_bytes = stats[count].ahead_bytes;
 		values[count].cached_bytes = stats[count].cached_bytes;
+		values[count].kept_rows = stats[count].kept_rows;
+		values[count].kept_bytes = stats[count].kept_bytes;
 		if (client->disk)
 			gw_disk_counts(client->disk, &values[count].disk);
 		snprintf(labels[count], sizeof(labels[count]), "client=\"%" PRIu64 "\"", process.numbers[i]);

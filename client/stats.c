@@ -55,6 +55,8 @@ void gw_client_sum(const struct gw_client *client, struct gw_client_stats *out, 
 		out->batches += batch_waits->buckets[i];
 	out->batch_wait_s = (double)batch_waits->ns / 1e9;
 	out->cache_count_s = (double)stats_load(&client->count_ns) / 1e9;
+	out->kept_rows = stats_load(&client->kept_rows);
+	out->kept_bytes = stats_load(&client->kept_bytes);
 	for (uint32_t e = 0; e <= client->engine_count; e++) {
 		out->copied_bytes += stats_load(&client->engines[e].copied_bytes);
 		out->ahead_bytes += stats_load(&client->engines[e].ahead_bytes);

@@ -213,6 +213,8 @@ static gw_status fetch_missing(struct gw_kept *kept, const int64_t *missing, con
 		status = gw_gather(kept->client, kept->tensor, missing + at, rows, landed);
 		for (uint64_t i = 0; i < rows && status == GW_OK; i++)
 			memcpy(kept->rows + places[at + i] * bytes, landed + i * bytes, bytes);
+		atomic_fetch_add(&kept->client->kept_rows, status == GW_OK ? rows : 0);
+		atomic_fetch_add(&kept->client->kept_bytes, status == GW_OK ? rows * kept->row_bytes : 0);
 	}
 	gw_free(landed);
 	return status;

@@ -211,8 +211,9 @@ struct gw_client {
 	struct gw_remote **parts;  /* [num_parts]: the server of each part; set by gw_remotes_check */
 	struct gw_engine *engines; /* [engine_count + 1]: the last is that of short calls (gw_engine_for_call) */
 	uint32_t engine_count;
-	_Atomic uint32_t loaders;  /* open ones */
-	_Atomic uint64_t count_ns; /* spent by loaders on counting epochs: client/batch/ahead.h */
+	_Atomic uint32_t loaders;               /* open ones */
+	_Atomic uint64_t count_ns;              /* spent by loaders on counting epochs: client/batch/ahead.h */
+	_Atomic uint64_t kept_rows, kept_bytes; /* that loaders fetched to keep them: client/batch/kept_rows.h */
 	pthread_mutex_t short_lock;
 	struct gw_job *short_connect; /* opens the links of the short calls' engine; this and the next under the lock */
 	uint64_t short_retry_ns;      /* when to try that again; 0: never tried */

@@ -27,6 +27,7 @@ struct gw_client_stats {
 	 * epochs took. */
 	uint64_t cached_bytes;
 	double cache_count_s;
+	uint64_t kept_rows, kept_bytes; /* rows that they fetched in order to keep them, and the bytes of these */
 	/* hops that drew from lists of other parts in memory of this host (graphwire serve --lists all), and asked no
 	 * other server */
 	uint64_t held_hops;

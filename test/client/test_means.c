@@ -59,9 +59,6 @@ static const struct gw_means_row *row_of(const struct gw_means_table *table, con
 
 /* --- Loaders over servers. --- */
 
-/* Looks in a row that find nothing new. Kept rows are fetched besides, and no event tells how many. */
-#define STILL 600u
-
 struct how {
 	const char *by; /* of replicas; NULL: none */
 	double share;
@@ -71,7 +68,7 @@ struct how {
 };
 
 struct moved {
-	uint64_t rows, samples, ahead, cached, near;
+	uint64_t rows, samples, ahead, cached, kept, near;
 };
 
 /* Over TCP: what travels between hosts. */
@@ -80,7 +77,10 @@ static struct moved moved_of(struct gw_client *client)
 	struct gw_client_stats total;
 	struct gw_link_stats links[64];
 	const uint32_t rows = gw_client_get_stats(client, &total, links, 64);
-	struct moved moved = {.ahead = total.ahead_bytes, .cached = total.cached_bytes, .near = total.replica_bytes};
+	struct moved moved = {.ahead = total.ahead_bytes,
+			      .cached = total.cached_bytes,
+			      .kept = total.kept_bytes,
+			      .near = total.replica_bytes};
 	assert_true(rows <= 64);
 	for (uint32_t i = 0; i < rows; i++) {
 		if (strcmp(links[i].transport, "tcp") != 0)
@@ -165,21 +165,18 @@ static void add_loader(struct gw_client *client, const struct gw_means_plan *pla
 {
 	const uint64_t until = gw_now_ns() + 60 * GW_NS_PER_SECOND;
 	const struct moved before = moved_of(client);
-	struct moved now, moved = {0}, last;
-	uint32_t still = 0;
+	struct moved now;
+	uint64_t came;
 	struct gw_loader *loader = loader_of(client, plan, part, how);
 	assert_true(gw_loader_steps(loader) > STEPS);
 	take(loader, STEPS - DEPTH);
 	do {
-		last = moved;
-		now = moved_of(client);
-		moved = (struct moved){now.rows - before.rows, now.samples - before.samples, now.ahead - before.ahead,
-				       now.cached - before.cached, now.near - before.near};
-		still = memcmp(&moved, &last, sizeof(last)) == 0 ? still + 1 : 0;
 		nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
-	} while ((moved.rows + moved.ahead + moved.cached + moved.near < needed ||
-		  (how->cache_bytes && still < STILL)) &&
-		 gw_now_ns() < until);
+		now = moved_of(client);
+		came = now.rows + now.ahead + now.cached + now.near - now.kept;
+		came -= before.rows + before.ahead + before.cached + before.near - before.kept;
+	} while (came < needed && gw_now_ns() < until);
+	assert_int_equal(came, needed);
 	gw_loader_close(loader);
 	now = moved_of(client);
 	out->rows += now.rows - before.rows;

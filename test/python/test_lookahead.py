@@ -52,6 +52,8 @@ def test_fetched_rows_are_those_of_the_definition(parts, servers, lookahead, cac
         assert read_bytes(graph) - before == expected
         assert (stats["ahead_bytes"] > 0) == (lookahead > 1)
         assert (stats["cached_bytes"] > 0) == (stats["cache_count_s"] > 0) == bool(cache_bytes)
+        assert (stats["kept_rows"] > 0) == bool(cache_bytes)
+        assert stats["kept_bytes"] == stats["kept_rows"] * ROW
         if lookahead > 1 or cache_bytes:
             assert expected < sum(map(len, lists)) * ROW
         loader.close()

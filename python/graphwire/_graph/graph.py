@@ -496,7 +496,7 @@ class Graph(OpenedGraph):
         held_hops: hops that drew from lists of other parts in memory of this host (`graphwire serve --lists all`).
         ahead_bytes, cached_bytes: bytes of rows that loaders copied instead of fetching them: from earlier batches
             (`lookahead`), and from the rows that they keep for an epoch (`cache_bytes`). cache_count_s: seconds that
-            counting took.
+            counting took. kept_rows, kept_bytes: rows that they fetched in order to keep them, and their bytes.
         parts: a list of dictionaries, one for each part and transport that was used, at least one for each part: part,
             server ("" if this process has opened the part), transport ("" if none was used yet), reads, read_bytes,
             requests, sent_bytes, received_bytes, errors, and wait_s: seconds from the begin of each read or request to
@@ -511,7 +511,8 @@ class Graph(OpenedGraph):
         return {"client": text(total.id), "batches": total.batches, "batch_wait_s": total.batch_wait_s,
                 "copied_bytes": total.copied_bytes, "replica_rows": total.replica_rows,
                 "replica_bytes": total.replica_bytes, "ahead_bytes": total.ahead_bytes,
-                "cached_bytes": total.cached_bytes, "cache_count_s": total.cache_count_s, "held_hops": total.held_hops,
+                "cached_bytes": total.cached_bytes, "cache_count_s": total.cache_count_s, "kept_rows": total.kept_rows,
+                "kept_bytes": total.kept_bytes, "held_hops": total.held_hops,
                 "parts": [{"part": link.part, "server": text(link.server), "transport": text(link.transport),
                            "reads": link.reads, "read_bytes": link.read_bytes, "requests": link.requests,
                            "sent_bytes": link.sent_bytes, "received_bytes": link.received_bytes,
