@@ -133,7 +133,10 @@ static gw_status epoch_check_command(void *input)
 			       "--transport chooses how servers are reached; without --servers it chooses nothing");
 	if (c->client.insecure && c->client.key_file)
 		return gw_fail(GW_INVALID, "--key-file and --insecure exclude each other: leave out one");
-	const char *unused = c->client.key_file ? "key-file" : c->client.insecure ? "insecure" : NULL;
+	const char *unused = c->client.key_file       ? "key-file"
+			     : c->client.insecure     ? "insecure"
+			     : c->client.reconnect_ms ? "reconnect"
+						      : NULL;
 	if (unused && c->client.server_count == 0)
 		return gw_fail(GW_INVALID, "--%s has no effect without --servers", unused);
 	if (c->plan.edges && (c->plan.ntype || c->plan.one_part))

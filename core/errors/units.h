@@ -4,9 +4,9 @@
 
 #include "core/errors/status.h"
 
-/* Parses an integer with an optional k, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti: "64", "10k", "1.5M", "2Gi".
- * GW_INVALID names the text; GW_RANGE names the bounds. */
-gw_status gw_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+/* gw_parse_u64, for whole numbers, is public: graphwire/types.h. */
+
+/* GW_INVALID names the text; GW_RANGE names the bounds. */
 gw_status gw_parse_double(const char *text, double min, double max, double *out);
 
 /* The index of text in a NULL-terminated list; GW_INVALID names the choices. */

@@ -122,7 +122,7 @@ class LaunchOptions:
     dgl: str = "auto"
     silence: float = 30.0
     fanout: int = 64
-    log_bytes: int = 64 << 20
+    log_bytes: str = "64Mi"
     keep_logs: int = 100
     ssh_port: int | None = None
     ssh_username: str = ""
@@ -288,7 +288,7 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         "--load_timeout", type=seconds, default=3600.0, metavar="S", help="the time for servers to load (3600)"
     )
     group.add_argument(
-        "--log_bytes", type=positive, default=64 << 20, metavar="N", help="a log rotates at this size (64Mi)"
+        "--log_bytes", default="64Mi", metavar="BYTES", help="a log rotates at this size (64Mi)"
     )
     group.add_argument(
         "--keep_logs", type=natural, default=100, metavar="N", help="number of jobs whose logs stay; 0: all (100)"

@@ -85,6 +85,11 @@ GW_API const char *gw_status_text(gw_status status);
  * do not change it. */
 GW_API const char *gw_last_error(void);
 
+/* Parses a whole number from min to max in the form in which commands and Python take sizes: "64", "10k", "1.5M",
+ * "2Gi". k, M, G and T are powers of 1000; Ki, Mi, Gi and Ti of 1024. GW_INVALID names the text; GW_RANGE names the
+ * bounds. */
+GW_API gw_status gw_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+
 #ifdef __cplusplus
 }
 #endif

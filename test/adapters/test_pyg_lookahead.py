@@ -192,7 +192,7 @@ def test_refused(served):
     for call, error, text in (
             (lambda: nodes(served, lookahead=5), graphwire.InvalidError, "lookahead=5 needs .* depth is 4"),
             (lambda: nodes(served, depth=0), graphwire.InvalidError, "depth is 1 or more"),
-            (lambda: nodes(served, cache_bytes="4 GB"), graphwire.InvalidError, "cache_bytes is a number of bytes"),
+            (lambda: nodes(served, cache_bytes="4 GB"), graphwire.InvalidError, 'cache_bytes: "4 GB" is not'),
             (lambda: nodes(served, cache_batches=4), graphwire.InvalidError, "no effect: cache_bytes is 0"),
             *((lambda more=more: NeighborLoader(served, [2], cache_bytes=1, **more), graphwire.InvalidError,
                f"^cache_bytes: the order of an epoch's seeds must be known when it begins, and {name} may")

@@ -283,7 +283,6 @@ def integers(graph):
     yield "width", lambda value: optim.Embedding(graph, "n", value, rows=3), (0, -1, 2**40)
     yield "step", lambda value: graph.create_tensor("pushed", (3, 1)).push([1], [[1]], kind="adam", lr=1, step=value), (
         -1, 2**64)
-    yield "bytes_per_second", lambda value: graph.checkpoint("/nowhere/at/all", bytes_per_second=value), (-1, 2**64)
     for name, wrong in (("num_parts", (0, -1, 2**40)), ("num_trainers_per_machine", (0, -1)), ("seed", (-1, 2**64)),
                         ("num_nodes", (-1, 2**64))):
         yield name, lambda value, name=name: graphwire.partition_graph(

@@ -71,7 +71,7 @@ def test_edges_look_ahead(parts, servers):
 
 def test_wrong_options(rmat):
     for options, error in [({"lookahead": 5}, "lookahead=5 needs .* depth is 4"), ({"lookahead": 0}, "1 or more"),
-                           ({"cache_bytes": "4 GB"}, "cache_bytes is a number of bytes, or a text such as"),
+                           ({"cache_bytes": "4 GB"}, r'cache_bytes: "4 GB" is not a whole number'),
                            ({"cache_bytes": -1}, "0 or more"), ({"cache_batches": -1}, "0 or more"),
                            ({"cache_batches": 5}, "cache_batches has no effect: cache_bytes is 0")]:
         with pytest.raises(graphwire.InvalidError, match=error):

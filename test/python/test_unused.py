@@ -19,7 +19,11 @@ PYTHON = [
     *(("partition_graph", {}, name, value) for name, value in (
         ("replicate_by", "degree"), ("fanouts", [5]), ("batch_size", 5))),
     *(("open", {}, name, value) for name, value in (
-        ("transport", "tcp"), ("neighbours", "reads"), ("insecure", True), ("key_file", "key"))),
+        ("transport", "tcp"), ("neighbours", "reads"), ("insecure", True), ("key_file", "key"), ("reconnect", 5),
+        ("reconnect", None), ("idle", 5), ("spin_us", 5))),
+    *((called, more, "dtype", "float16") for called in ("NodeLoader", "EdgeLoader", "sample", "Sampler")
+      for more in ({}, {"features": "label"})),
+    ("NodeLoader", {"labels": "label"}, "dtype", "float16"),
     *((loader, {}, "cache_batches", 2) for loader in ("NodeLoader", "EdgeLoader")),
     *(("NodeLoader", {}, name, value) for name, value in (
         ("pick", "last"), ("window", 3), ("strict", True), ("times", 5))),
@@ -36,7 +40,7 @@ PROGRAMS = [
         (" --assignment FILE", "--balance-edges"))),
     *(("epoch --part-config PARTS", option) for option in (
         "--negatives=2", "--no-true-edges", "--keep-edges", "--disk-cache=2Mi", "--transport=tcp", "--key-file=FILE",
-        "--insecure", "--pick=last", "--window=5", "--strict")),
+        "--insecure", "--reconnect=5", "--pick=last", "--window=5", "--strict")),
     *(("doctor", option) for option in ("--batch-size=5", "--steps=5", "--fanouts=5", "--memory=5Gi", "--read=FILE",
                                         "--features=feat", "--insecure", "--transport=tcp", "--key-file=FILE",
                                         "--row=8", "--timeout=5", "--measure=20")),
@@ -57,7 +61,8 @@ def test_of_python(parts, tmp_path, called, given, name, value):
             graphwire.open(parts, **options).close()
         else:
             with graphwire.open(parts) as graph:
-                getattr(graphwire, called)(graph, None, [2], **options)
+                seeds = {"sample": [[1]], "Sampler": []}.get(called, [None])
+                getattr(graphwire, called)(graph, *seeds, [2], **options)
 
     with pytest.raises(graphwire.InvalidError, match=rf"^{name} (has no effect|needs time=)[^\n]*$"):
         call({**given, name: value})

@@ -76,9 +76,10 @@ static gw_status request_take_job(struct gw_agent *agent, const json_t *request)
 	if (status != GW_OK)
 		return status;
 	json_int_t silence = json_integer_value(json_object_get(request, "silence_ms"));
-	json_int_t bytes = json_integer_value(json_object_get(request, "log_bytes"));
+	const char *bytes = request_text(request, "log_bytes");
 	agent->silence_ns = silence > 0 ? (uint64_t)silence * GW_NS_PER_MS : agent->silence_ns;
-	agent->log_bytes_max = bytes > 0 ? (uint64_t)bytes : agent->log_bytes_max;
+	if (bytes && gw_parse_u64(bytes, 1, INT64_MAX, &agent->log_bytes_max) != GW_OK)
+		return gw_context(GW_INVALID, "log_bytes");
 	status = gw_agent_folder_make(agent);
 	if (json_is_true(json_object_get(
 		    request, "quiet"))) { /* a quiet agent keeps no logs: its folder is removed at its end */

@@ -14,7 +14,7 @@ Errors: TypeError, IndexError and ValueError for ids and rows of the wrong kind;
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from typing import Any, Callable
 
@@ -100,6 +100,14 @@ def real_code(dtype: Any, torch: Any) -> int | None:
 def is_real(tensor: Any) -> bool:
     """Whether the rows of a gw_tensor are real numbers, which `dtype` applies to."""
     return dtype_name(tensor.original)[3:].lower() in REALS or tensor.dtype == lib.GW_INT8_ROW
+
+
+def used_code(dtype: Any, torch: Any, tensors: Iterable[Any]) -> int | None:
+    """real_code, where the rows are of these gw_tensors. Raises InvalidError if none has real numbers."""
+    code = real_code(dtype, torch)
+    if not any(map(is_real, tensors)):
+        checks.unused("no feature of real numbers is read", dtype=dtype)
+    return code
 
 
 def fetched_as(tensor: Any, torch: Any, real: int | None = None, stored: bool = False) -> int:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 import operator
-import re
-from collections.abc import Iterable
-from fractions import Fraction
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from graphwire._base.native import InvalidError
+from graphwire._base.native import InvalidError, c_text, ffi, lib, text
 
 U32 = 2**32 - 1
 U64 = 2**64 - 1
@@ -26,9 +26,9 @@ _FLOAT32_MAX = float(np.finfo(np.float32).max)
 _SECONDS_MAX = 1e9  # about thirty years
 
 
-def invalid(text: str) -> InvalidError:
+def invalid(said: str) -> InvalidError:
     """The exception for a value out of its range."""
-    return InvalidError("GW_INVALID", text)
+    return InvalidError("GW_INVALID", said)
 
 
 def unused(why: str, **given: Any) -> None:
@@ -88,16 +88,13 @@ def integer(name: str, value: Any, low: int = 0, high: int = U32) -> int:
 
 def size(name: str, value: Any, low: int = 0) -> int:
     """Returns a number of bytes of at least `low`: an integer, or a text as the program takes it, with a unit of 1000
-    or 1024: "512M", "1.5G", "2Gi". Raises TypeError and InvalidError."""
+    or 1024: "512M", "1.5G", "2Gi". Raises TypeError, and InvalidError, a ValueError."""
     if not isinstance(value, str):
-        return integer(name, value, low, U64 // 2)
-    found = re.fullmatch(r"([0-9]+)(?:[.]([0-9]+)(?=[^0-9]))?(|[kKMGT]|[KMGT]i)", value)
-    if found:
-        unit = (1024 if found[3].endswith("i") else 1000) ** " KMGT".index((found[3] or " ")[0].upper())
-        exact = Fraction(f"{found[1]}.{found[2] or 0}") * unit
-        if exact.denominator == 1:
-            return integer(name, exact.numerator, low, U64 // 2)
-    raise invalid(f'{name} is a number of bytes, or a text such as "4Gi", not {shown(value)}')
+        return integer(name, value, low, BYTES_MAX)
+    found = ffi.new("uint64_t *")
+    if lib.gw_parse_u64(c_text(name, value), low, BYTES_MAX, found) != lib.GW_OK:
+        raise invalid(f"{name}: {text(lib.gw_last_error())}")
+    return int(found[0])
 
 
 def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, above: bool = False,
@@ -126,6 +123,30 @@ def milliseconds(name: str, seconds: Any, *, above: bool = False) -> int:
     if seconds is None:
         return -1
     return max(1, int(number(name, seconds, 0, _SECONDS_MAX, above=above) * 1000))
+
+
+def names(name: str, value: Any) -> list[str]:
+    """Returns names as a list: a list of names, or one text with commas between them, as the program takes it. Raises
+    TypeError and InvalidError."""
+    if isinstance(value, str):
+        value = value.split(",")
+        if not all(value):
+            raise invalid(f"{name}: an empty name in the list")
+    found = list(value) if isinstance(value, Iterable) and not isinstance(value, Mapping) else [value]
+    for one in found:
+        if not isinstance(one, str) or not one:
+            raise TypeError(f'{name} are names, such as "feat", not {shown(one)}')
+    return found
+
+
+def path(name: str, value: Any) -> Path:
+    """Returns the path of a file. Raises TypeError, and ValueError for an empty one and for what no path has."""
+    if not isinstance(value, (str, bytes, os.PathLike)):
+        raise TypeError(f"{name} is a path, not {shown(value)}")
+    found = os.fsdecode(c_text(name, value))
+    if not found:
+        raise invalid(f"{name} is a path, not {shown(value)}")
+    return Path(found)
 
 
 def flag(name: str, value: Any) -> bool:

@@ -41,6 +41,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from graphwire._base import checks
 from graphwire._base.keywords import keywords
 from graphwire._base.progress import Bar
 from graphwire._base.scratch import Scratch, moved, whole
@@ -310,13 +311,13 @@ def _whole(download: _Download, attempts: int, pause: float) -> None:
 
 
 @keywords
-def fetch(url: str, path: str | os.PathLike, *, digest: str | None = None, max_bytes: int = 1 << 40, attempts: int = 5,
-          timeout: float = 60.0, pause: float = 1.0, progress: bool | None = None) -> Path:
+def fetch(url: str, path: str | os.PathLike, *, digest: str | None = None, max_bytes: int | str = 1 << 40,
+          attempts: int = 5, timeout: float = 60.0, pause: float = 1.0, progress: bool | None = None) -> Path:
     """Fetches a file to `path`, and returns the path. An existing file with the right digest is not fetched again.
 
     digest: "sha256:…", or md5, sha1 or sha512, which the file must have. None: an existing file must have the digest
         that NAME.sha256 records, if that exists.
-    max_bytes: the most bytes that the file may have.
+    max_bytes: the most bytes that the file may have, a number or a text such as "20Gi".
     attempts: fetch gives up after this many attempts in a row that got no further than the ones before.
     timeout: seconds that an attempt waits without receiving a byte.
     pause: seconds to wait after an attempt that got no further. The pause doubles after each of them, up to a minute.
@@ -327,6 +328,7 @@ def fetch(url: str, path: str | os.PathLike, *, digest: str | None = None, max_b
     """
     path = Path(path)
     address_of(url)
+    most = checks.size("max_bytes", max_bytes)
     if digest is not None:
         _kind(digest)
     if _is_whole(path, digest):
@@ -336,7 +338,7 @@ def fetch(url: str, path: str | os.PathLike, *, digest: str | None = None, max_b
         if _is_whole(path, digest):
             return path
         part = _Part(path, url)
-        _whole(_Download(url, part, max_bytes, timeout, progress), attempts, pause)
+        _whole(_Download(url, part, most, timeout, progress), attempts, pause)
         found = part.digest(_kind(digest or "sha256:" + 64 * "0"))
         if digest is not None and found != digest:
             part.drop()

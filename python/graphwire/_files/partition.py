@@ -240,15 +240,6 @@ def _assigned(given: Any, arrays: Arrays | None) -> dict[str, Any]:
     return {ntype: rows.astype(np.int64) for ntype, rows in found.items()}
 
 
-def _size(memory: int | str) -> str:
-    """As the program takes it. Raises TypeError and ValueError."""
-    if isinstance(memory, str):
-        if not re.fullmatch(r"[0-9]+[kKMGTP]?i?", memory):
-            raise ValueError(f'memory is a number of bytes, or a text such as "20Gi", not {memory!r}')
-        return memory
-    return str(checks.integer("memory", memory, 1, checks.BYTES_MAX))
-
-
 def _build_whole(database: Database, out: Path, name: str, flags: Sequence[str], limit: Sequence[str], resume: bool,
                  progress: bool) -> None:
     """Builds the graph of a database in one part, or as much of it as has changed."""
@@ -309,7 +300,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     balance_train: give each part about as many nodes of the feature train_mask.
     balance_nodes: a class number of each node, [nodes] integers or bools, or {node type: numbers}: give each part about
         as many nodes of each class, and of each type. At most 32 classes of a type. It excludes balance_train.
-    balance_edges: give each part about as many edges.
+    balance_edges: give each part about as many edges; with "random" they balance by chance.
     num_trainers_per_machine: the number of pieces that each part is divided into, one for each trainer.
     objtype: what METIS minimizes, "cut" or "vol".
     reverse, undirected, transpose: as the options of `graphwire import`.
@@ -377,7 +368,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     named, narrow = [*_named("weight", weight), *_named("time", time, "a feature")], _stored(store)
     near = [] if replicate is None else [
         "--replicate", amount("replicate", replicate), *sampling_words(replicate_by, fanouts, batch_size)]
-    limit = [] if memory is None else ["--memory", _size(memory)]
+    limit = [] if memory is None else ["--memory", str(checks.size("memory", memory, 1))]
     shown = _progress.wanted(progress)
     resume = checks.flag("resume", resume)
     if whole is None and resume:

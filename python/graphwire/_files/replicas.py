@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
 from graphwire._base import checks
@@ -22,11 +22,12 @@ Fanouts = Union[Sequence[int], Mapping[Any, Sequence[int]]]
 
 def amount(what: str, given: Any) -> str:
     """How many rows, as the program takes it: "5%", or bytes. Raises TypeError and ValueError."""
-    if isinstance(given, str):
-        if not re.fullmatch(r"[0-9]+(\.[0-9]+)?%|[0-9]+[kKMGTP]?i?", given):
-            raise ValueError(f'{what} is a share such as "5%", or bytes such as 10**9 or "20Gi", not {given!r}')
-        return given
-    return str(checks.integer(what, given, 0, checks.BYTES_MAX))
+    if not isinstance(given, str) or not given.endswith("%"):
+        return str(checks.size(what, given))
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?%", given):
+        raise ValueError(f'{what} is a share such as "5%", or bytes such as 10**9 or "20Gi", not {given!r}')
+    checks.number(what, float(given[:-1]), 0, 100)
+    return given
 
 
 def _hops(what: str, given: Any) -> str:
@@ -71,16 +72,15 @@ def replicate(part_config: str | os.PathLike, rows: int | str, *, by: str = "vip
     fanouts: those of the trainers, a list with a number for each hop from the seeds on (-1: all neighbours), or {edge
         type: list}; types that it does not name are not sampled. rows=0 needs none.
     batch_size: their seeds of a mini-batch.
-    features: names of node features, "NAME" or "TYPE:NAME". Without it: those with more than one number a row.
+    features: names of node features, "NAME" or "TYPE:NAME": a list, or one text with commas. Without it: those with
+        more than one number a row.
     ntype, mask: the seeds are the nodes of this type where this feature is set. Without it: train_mask, if a type has
         it; else all nodes.
     seed: of the epochs that by="epochs:N" counts.
 
     Raises RuntimeError with the program's error line; TypeError and ValueError for other invalid arguments;
     FileNotFoundError without the program."""
-    names = list(features) if isinstance(features, Iterable) and not isinstance(features, str) else [features]
-    if not all(isinstance(name, str) and name for name in names):
-        raise TypeError(f'features are names, "NAME" or "TYPE:NAME", not {features!r}')
+    names = checks.names("features", features)
     words = ["replicate", os.fspath(part_config), "--rows", amount("rows", rows),
              *sampling_words(by, fanouts, batch_size), "--seed", str(checks.integer("seed", seed, 0, checks.U64))]
     if names:

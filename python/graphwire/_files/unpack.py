@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from graphwire._base import checks
 from graphwire._base.keywords import keywords
 from graphwire._base.scratch import Scratch
 
@@ -88,19 +89,20 @@ def _members(archive: Path) -> Iterator[tuple[str, Any]]:
 
 
 @keywords
-def unpack(archive: str | os.PathLike, folder: str | os.PathLike, *, max_bytes: int = 1 << 40) -> Path:
+def unpack(archive: str | os.PathLike, folder: str | os.PathLike, *, max_bytes: int | str = 1 << 40) -> Path:
     """Unpacks an archive into `folder`, and returns the folder. An existing folder is returned unchanged.
 
-    archive: a zip, tar (gz, bz2, xz) or .gz file. max_bytes: the most bytes that all files together may have.
+    archive: a zip, tar (gz, bz2, xz) or .gz file. max_bytes: the most bytes that all files together may have, a
+        number or a text such as "20Gi".
 
     Raises ValueError, which names the archive, if the file is not an archive or is damaged, if a member leads out of
     the folder or is a link, or if the files exceed max_bytes.
     """
     archive, folder = Path(archive), Path(folder)
+    limit = _Limit(archive, checks.size("max_bytes", max_bytes))
     if folder.is_dir():
         return folder
     folder.absolute().parent.mkdir(parents=True, exist_ok=True)
-    limit = _Limit(archive, max_bytes)
     try:
         with Scratch(folder.absolute().parent, f".{folder.name}") as scratch:
             made = scratch / "all"

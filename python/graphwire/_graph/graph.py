@@ -57,19 +57,6 @@ def _addresses(servers: Sequence[str] | str | None) -> list[str]:
     return found
 
 
-def _names(what: str, names: Sequence[str] | str | None) -> list[str]:
-    """The names of features as a list; [] for None. Raises TypeError and ValueError."""
-    found: list[Any] = [] if names is None else [names]
-    if isinstance(names, Iterable) and not isinstance(names, str):
-        found = list(names)
-    for name in found:
-        if not isinstance(name, str):
-            raise TypeError(f"{what} names features, such as \"feat\", not {checks.shown(name)}")
-    if names is not None and not found:
-        raise ValueError(f"{what}: an empty list: name features, or leave {what} out")
-    return found
-
-
 @keywords
 def open(
     part_config: str | os.PathLike | None = None,
@@ -114,9 +101,9 @@ def open(
         torchrun alone has started do not share a random name, and Graph.create_tensor refuses them.
     numpy: return NumPy arrays even if torch is installed.
     on_disk: in a standalone process, the features whose rows stay in their files: "feat" of any type, "paper/feat", or
-        "author:writes:paper/feat"; a list, or one name. "lists" means the neighbours, the ids and the columns of one
-        number of all edges. Rows and lists are read when they are used, through a cache, so that a graph may be larger
-        than memory. Everything else is loaded. Servers do the same with `graphwire serve --on-disk`.
+        "author:writes:paper/feat"; a list, or one text with commas. "lists" means the neighbours, the ids and the
+        columns of one number of all edges. Rows and lists are read when they are used, through a cache, so that a graph
+        may be larger than memory. Everything else is loaded. Servers do the same with `graphwire serve --on-disk`.
     disk_cache: memory for this cache: bytes, or a text such as "2Gi"; at least 1 MiB; None: 256 MiB.
 
     Raises NotFoundError; PeerError (no server, another graph, another key); DeadlineError; other GraphwireErrors;
@@ -132,12 +119,16 @@ def open(
         "reconnect_ms": checks.milliseconds("reconnect", reconnect),
         "idle_ms": checks.milliseconds("idle", idle, above=True), "insecure": checks.flag("insecure", insecure),
         "no_verify": not checks.flag("verify", verify), "job": named or f"python-{uuid.uuid4().hex}",
-        "on_disk": _names("on_disk", on_disk),
+        "on_disk": [] if on_disk is None else checks.names("on_disk", on_disk),
         "disk_cache": 0 if disk_cache is None else checks.size("disk_cache", disk_cache, 1)}
+    if on_disk is not None and not options["on_disk"]:
+        raise checks.invalid("on_disk: an empty list: name features, or leave on_disk out")
     if part_config is not None and servers is None:
         checks.unused("this process loads the parts itself: name servers", key_file=key_file,
                       transport=None if transport == "auto" else transport,
-                      neighbours=None if neighbours == "auto" else neighbours, insecure=insecure or None)
+                      neighbours=None if neighbours == "auto" else neighbours, insecure=insecure or None,
+                      reconnect=None if reconnect == 300 else "no limit" if reconnect is None else reconnect,
+                      idle=idle, spin_us=spin_us or None)
     return Graph(options, checks.flag("numpy", numpy), None if named else os.getpid())
 
 
@@ -443,12 +434,12 @@ class Graph(OpenedGraph):
         tensor.delete_tensor(self, name, kept)
 
     def checkpoint(self, folder: str | os.PathLike, names: Sequence[str] | None = None, *, replace: bool = False,
-                   bytes_per_second: int = 0) -> None:
+                   bytes_per_second: int | str = 0) -> None:
         """Writes tensors and their optimizers' state to a folder of this machine, completely or not at all.
 
         names: the tensors; None: all tensors of the job, and the kept ones.
         replace: replace the files of an existing checkpoint; other files in its folder stay.
-        bytes_per_second: a limit; 0: no limit.
+        bytes_per_second: a limit, a number or a text such as "200M"; 0: no limit.
 
         Ctrl-C ends only the wait. The library continues to write until the checkpoint is complete or the program ends.
 

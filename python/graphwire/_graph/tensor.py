@@ -341,12 +341,12 @@ def _words(names: Sequence[str] | None) -> tuple[Any, int, list[Any]]:
 
 
 def checkpoint(graph: OpenedGraph, folder: str, names: Sequence[str] | None, replace: bool,
-               bytes_per_second: int) -> None:
+               bytes_per_second: int | str) -> None:
     client, path = graph._opened(), c_text("folder", folder)
     words, count, kept = _words(names)
     options = ffi.new("struct gw_checkpoint_options *", {
         "names": words, "name_count": count, "replace": checks.flag("replace", replace),
-        "bytes_per_second": checks.integer("bytes_per_second", bytes_per_second, 0, checks.U64)})
+        "bytes_per_second": checks.size("bytes_per_second", bytes_per_second)})
 
     def call() -> None:
         check(lib.gw_checkpoint(client.pointer, path, options))

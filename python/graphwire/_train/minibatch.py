@@ -88,7 +88,8 @@ class Spec:
             feature = graph.feature(name, etype=kind) if of_edges else graph.feature(name, kind)
             self.fetches.append((feature.pointer(), kind, name, at))
         self.places = {(at, kind, name): place for place, (_, kind, name, at) in enumerate(self.fetches)}
-        real = _arrays.real_code(dtype, graph._torch)
+        real = _arrays.real_code(dtype, graph._torch) if for_pyg else _arrays.used_code(
+            dtype, graph._torch, (tensor for tensor, _, _, at in self.fetches if at != lib.GW_AT_SEEDS))
         codes = [self._code(graph, tensor, None if at == lib.GW_AT_SEEDS else real, for_pyg)
                  for tensor, _, _, at in self.fetches]
         self.form = Form(graph, self.fetches, codes, wide, edge_ids)

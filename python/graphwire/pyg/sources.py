@@ -28,7 +28,7 @@ from torch_geometric.loader.utils import (
 )
 
 from graphwire._base import checks
-from graphwire._base.arrays import gather_all, real_code
+from graphwire._base.arrays import gather_all, real_code, used_code
 from graphwire._base.keywords import keywords
 from graphwire._graph.graph import Feature, Graph
 from graphwire._graph.rules import Weight
@@ -185,7 +185,8 @@ class Source(Origin):
                              "those of a graph, and of its FeatureStore")
         if dtype is None:
             dtype = data._dtype if isinstance(data, ServedData) else self._store and self._store.dtype
-        real_code(dtype, torch)
+        else:
+            used_code(dtype, torch, (feature.pointer() for feature in self.graph.features))
         nodes: Names = {}
         edges: Names = {}
         if self._store is not None:
@@ -301,7 +302,7 @@ def served(graph: Graph, frames: Any = None, *, ids: str = "orig", dtype: Any = 
     Raises ValueError for frames of types or columns that the graph does not have; TypeError for other frames.
     """
     given = frames if frames is None or isinstance(frames, TensorFrames) else TensorFrames(frames)
-    real_code(dtype, torch)
+    used_code(dtype, torch, (feature.pointer() for feature in graph.features))
     return data_of(OriginalIds(graph, ids), *_every_feature(graph), {}, given, dtype)
 
 

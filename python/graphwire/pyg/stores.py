@@ -85,6 +85,7 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
                  ids: str = "orig", frames: Any = None, dtype: Any = None):
         super().__init__(NodeAttr)
         self.dtype = dtype
+        _arrays.used_code(dtype, torch, (feature.pointer() for feature in graph.features))
         self._graph, self._typed, self._ids = graph, _is_typed(graph, hetero), OriginalIds(graph, ids)
         given: Any = names if len(graph.ntypes) > 1 else {graph.ntypes[0]: names}
         if not isinstance(given, Mapping):

@@ -14,7 +14,7 @@ import torch
 
 from graphwire import Feature
 from graphwire._base import checks
-from graphwire._base.arrays import real_code
+from graphwire._base.arrays import used_code
 from graphwire._base.keywords import keywords
 from graphwire.dgl import host
 from graphwire.dgl.distributed import later_rows, sampling
@@ -127,7 +127,7 @@ class DistGraph(Types):
         self._ndata: dict[Any, dict[str, DistTensor]] = {ntype: {} for ntype in self.ntypes}
         self._edata: dict[Any, dict[str, DistTensor]] = {etype: {} for etype in self.canonical_etypes}
         self._dtype = dtype
-        real_code(dtype, torch)
+        used_code(dtype, torch, (feature.pointer() for feature in self.graph.features))
         for feature in (one._as(dtype) for one in self.graph.features):
             if feature.of_edges:
                 etype = self.to_canonical_etype(feature.type)
