@@ -3,6 +3,7 @@ the edges that were written, or both refuse; frames and Parquet follow the rules
 
 from __future__ import annotations
 
+import json
 import logging
 import random
 import re
@@ -333,3 +334,47 @@ def test_an_odd_value_is_named(role, usual, odd, tmp_path):
         named = re.escape(f"{path}, row {row}: column v is {odd!r}, which has another type")
         with pytest.raises(ValueError, match=named):
             graphwire.from_tables(path, **{role: "v" if role == "time" else ["v"]}).write(tmp_path)
+
+
+def texts_of(folder, ntype):
+    with graphwire.open(folder, numpy=True) as graph:
+        return [str(text) for text in graph.node_texts(list(range(graph.num_nodes(ntype))), ntype)]
+
+
+def test_lines_of_one_column_that_may_be_comments(tmp_path):
+    """A word at once behind the sign looks like a row, and is not left out in silence; in quotes it is a row."""
+    for rows, said in (('#a\n"#b"', "line 2: it begins as a comment"), ('"#a"\n"%b"', None), ("# a\nb", None)):
+        (tmp_path / "tags.csv").write_text(f"tag\n{rows}\n")
+        done = subprocess.run([PROGRAM, "import", "columns", "--from", tmp_path / "tags.csv", "--node-table",
+                               "--delimiter", "10", "--header", "--column", "1"], capture_output=True, text=True)
+        assert (done.returncode == 0) == (said is None) and (said or "") in done.stderr
+        if said is None:
+            assert done.stdout.splitlines()[1:] == [row for row in rows.split("\n") if row[:2] != "# "]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_table_of_one_column(seed, tmp_path):
+    """Its values may have blanks, commas and quotes, as csv writes them: in quotes or not, under a name in quotes or
+    not. from_database and `graphwire import --node-table` find what was written."""
+    draw = random.Random(f"one column {seed}")
+    quoted, name = draw.random() < 0.5, draw.choice(["name", "name", "full name"])
+    letters = ["a", "é", "7", " ", ",", ";", "|", '"', "\t", "'"]
+    keys = list(dict.fromkeys("".join(draw.choices(letters, k=draw.randint(1, 6))).strip() or "x" for _ in range(12)))
+    if not quoted:  # a quote at the end of a value that begins without one is a character
+        keys = [key for key in keys if not key.startswith(('"', "#", "%"))]
+    keys = [key for key in keys if key.upper() not in map(str.upper, MISSING)] + ["é 1, 2"]
+    write = [('"' + key.replace('"', '""') + '"') if quoted else key for key in [name, *keys]]
+    if name != "name":
+        write[0] = f'"{name}"'
+    (tmp_path / "names.csv").write_bytes(draw.choice(["\n", "\r\n"]).join(write).encode() + b"\n")
+    (tmp_path / "rows.csv").write_text('of,w\n"é 1, 2",1\n')
+    description = {"format": "graphwire-tables-1", "tables": {"names": {"source": "names.csv", "key": name}, "rows": {
+        "source": "rows.csv", "foreign_keys": {"of": "names"}}}}
+    (tmp_path / "db.json").write_text(json.dumps(description))
+    graphwire.partition_graph(graphwire.from_database(tmp_path / "db.json"), "g", 1, tmp_path / "g")
+    assert texts_of(tmp_path / "g", "names") == keys
+    (tmp_path / "edges.csv").write_text('src,dst\n"é 1, 2","é 1, 2"\n')
+    done = subprocess.run([PROGRAM, "import", "--from", tmp_path / "edges.csv", "--node-table", tmp_path / "names.csv",
+                           "--id-column", name, "--out", tmp_path / "h"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert texts_of(tmp_path / "h", None) == keys

@@ -54,11 +54,28 @@ static gw_status find_id_column(const struct gw_import_space *space, uint32_t *o
 		       space->list_path, found ? "several columns are" : "no column is", space->name);
 }
 
+/* Whether the rows of a text without delimiters but blanks are one field each: the first row is one word, or in quotes
+ * as a whole. Blanks would cut other rows into more columns than it has. */
+static bool is_one_column(const struct gw_text *text, const struct gw_table_format *blanks)
+{
+	struct gw_table_format lines = *blanks;
+	struct gw_text_span field;
+	lines.delimiter = '\n';
+	lines.quotes = gw_table_quotes_of('\n');
+	return gw_table_peek(text, blanks, 0, NULL, 0) == 1 ||
+	       (gw_table_peek(text, &lines, 0, &field, 1) == 1 && field.quoted);
+}
+
 gw_status gw_import_table_format(const char *path, const struct gw_text *text, struct gw_table_format *format)
 {
 	uint64_t line;
+	const bool chosen = format->delimiter;
 	format->header = format->header == GW_HEADER_NONE ? GW_HEADER_NONE : GW_HEADER_YES;
 	gw_table_sniff(text, NULL, 0, format);
+	if (!chosen && format->delimiter == ' ' && is_one_column(text, format)) {
+		format->delimiter = '\n';
+		format->quotes = gw_table_quotes_of('\n');
+	}
 	return format->header == GW_HEADER_YES && gw_table_repeats(text, format, &line)
 		       ? gw_table_fail_repeat(path, line)
 		       : GW_OK;
