@@ -28,9 +28,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
-from control_group import ControlGroup, drop_page_cache
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test/support"))
+from control_groups import drop_page_cache, within
 
 EPOCH = """
 import hashlib, json, sys, time
@@ -73,11 +75,11 @@ print(json.dumps({"s": seconds, "digest": digest.hexdigest(), "rows": touched, "
 """
 
 
-def epoch(folder: Path, way: str, options: dict[str, object], group: ControlGroup) -> dict[str, float] | None:
+def epoch(folder: Path, way: str, options: dict[str, object], enter: Callable[[], None]) -> dict[str, float] | None:
     """One epoch's figures; None: it did not end in time."""
     drop_page_cache()
     process = subprocess.Popen([sys.executable, "-c", EPOCH, folder, way, json.dumps(options)], stdout=subprocess.PIPE,
-                               text=True, preexec_fn=group.enter if way != "memory" else None)
+                               text=True, preexec_fn=enter if way != "memory" else None)
     try:
         out, _ = process.communicate(timeout=float(str(options["patience"])))
     except subprocess.TimeoutExpired:
@@ -127,19 +129,21 @@ def main() -> None:
                    "seeds": arguments.seeds, "batch_size": arguments.batch_size,
                    "fanouts": [int(word) for word in arguments.fanouts.split(",")], "patience": arguments.patience,
                    "cache_bytes": int(arguments.cache_share * rows)}
-        with ControlGroup(bytes_ // 4) as group:
-            report(folder, bytes_, rows, options, arguments, group)
+        with within(bytes_ // 4 >> 20, "bench") as enter:
+            if enter is None:
+                raise SystemExit("this user can make no control group of memory")
+            report(folder, bytes_, rows, options, arguments, enter)
 
 
 def report(folder: Path, bytes_: int, rows: int, options: dict[str, object], arguments: argparse.Namespace,
-           group: ControlGroup) -> None:
+           enter: Callable[[], None]) -> None:
     ways = arguments.ways.split(",")
     seconds: dict[str, list[float]] = {way: [] for way in ways}
     rates: list[float] = []
     facts: dict[str, float] = {}
     for _ in range(arguments.rounds):
         for way in list(ways):
-            figures = epoch(folder, way, options, group)
+            figures = epoch(folder, way, options, enter)
             if figures is None:
                 ways.remove(way)
                 continue

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from control_group import ControlGroup, drop_page_cache
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test/support"))
+from control_groups import drop_page_cache, within
 
 FANOUTS = [16, 8]
 CACHE = "64Mi"  # of blocks of the lists
@@ -50,13 +50,15 @@ def main(folder, results, rounds, batches, mib=None):
              for what in ("index", "parts")}
     limit = int(mib) << 20 if mib else int(sizes["parts"] * 0.45)
     rates = {name: [] for name in SYSTEMS}
-    with open(results, "w", encoding="utf-8") as out, ControlGroup(limit) as group:
+    with open(results, "w", encoding="utf-8") as out, within(limit >> 20, "bench") as enter:
+        if enter is None:
+            raise SystemExit("this user can make no control group of memory")
         for number in range(int(rounds)):
             edges = {}
             for name in SYSTEMS:
                 drop_page_cache()
                 process = subprocess.run([sys.executable, __file__, "--one", folder, name, str(number), batches],
-                                         stdout=subprocess.PIPE, text=True, preexec_fn=group.enter)
+                                         stdout=subprocess.PIPE, text=True, preexec_fn=enter)
                 if process.returncode:
                     print(f"{name}: the process ended with status {process.returncode}")
                     continue

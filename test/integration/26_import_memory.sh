@@ -6,18 +6,14 @@
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
 
-if [ -d /sys/fs/cgroup/memory ]; then
-	group=/sys/fs/cgroup/memory/gw-import-$$ limit=memory.limit_in_bytes
-else
-	group=/sys/fs/cgroup/gw-import-$$ limit=memory.max
-fi
-if { mkdir "$group" && echo $((576 << 20)) >"$group/$limit" && rmdir "$group"; } 2>/dev/null; then
+groups=$top/test/support/control_groups.py
+if group=$(python3 "$groups" make import) && python3 "$groups" remove "$group"; then
 	within_group() { # within_group MIB COMMAND…: the command in a control group of this much memory
 		local status
-		mkdir "$group" && echo $(($1 << 20)) >"$group/$limit"
-		(echo "$BASHPID" >"$group/cgroup.procs" && exec "${@:2}")
+		group=$(python3 "$groups" make import) && python3 "$groups" limit "$group" $(($1 << 20)) &&
+			(exec python3 "$groups" run "$group" "${@:2}")
 		status=$?
-		within 50 rmdir "$group"
+		python3 "$groups" remove "$group"
 		return $status
 	}
 else

@@ -63,24 +63,19 @@ else
 fi
 
 # In a memory group with the limit that the doctor advises, the server loads, and clients do not end it.
-if [ -d /sys/fs/cgroup/memory ]; then
-	group=/sys/fs/cgroup/memory/gw-test-$$ limit=memory.limit_in_bytes events=memory.oom_control
-else
-	group=/sys/fs/cgroup/gw-test-$$ limit=memory.max events=memory.events
-fi
-if mkdir "$group" 2>/dev/null && [ -w "$group/$limit" ]; then
-	within_group() { (echo "$BASHPID" >"$group/cgroup.procs" && exec "$@"); }
+groups=$top/test/support/control_groups.py
+if group=$(python3 "$groups" make server); then
+	within_group() { exec python3 "$groups" run "$group" "$@"; } # in a process of its own
 	kill "$server"
 	wait "$server" 2>/dev/null
 	arrays=$(find graph/part0 -name '*.npy' -printf '%s\n' | awk '{ sum += $1 } END { print sum }')
-	echo 67108864 >"$group/$limit"
+	python3 "$groups" limit "$group" 67108864
 	advised=$(within_group "$GRAPHWIRE" doctor --bytes "$arrays" | sed -n 's/.*MemoryMax=\([0-9]*\).*/\1/p' | head -n 1)
-	echo "$advised" >"$group/$limit"
-	within_group "$GRAPHWIRE" doctor --bytes "$arrays" >doctor.txt
+	python3 "$groups" limit "$group" "$advised"
+	(within_group "$GRAPHWIRE" doctor --bytes "$arrays") >doctor.txt
 	holds "the doctor has no objection to the limit that it advised" test "$(grep -cE '^ +problem +memory' doctor.txt)" -eq 0
 	: >serve.log # of the server before
-	(echo "$BASHPID" >"$group/cgroup.procs" && exec "$GRAPHWIRE" serve --part-config graph --part 0 --listen 127.0.0.1:0 \
-		--threads 2) >serve.log 2>&1 </dev/null &
+	within_group "$GRAPHWIRE" serve --part-config graph --part 0 --listen 127.0.0.1:0 --threads 2 >serve.log 2>&1 </dev/null &
 	server=$!
 	started+=("$server")
 	within 100 grep -q '^serving part' serve.log || not_ok "a server within the advised limit: $(tail -n 1 serve.log)"
@@ -92,16 +87,15 @@ if mkdir "$group" 2>/dev/null && [ -w "$group/$limit" ]; then
 	done
 	for client in "${clients[@]}"; do wait "$client" && served=$((served + 1)); done
 	holds "four clients are served within it" test $served -eq 4
-	holds "and the kernel ended nothing" test "$(sed -n 's/^oom_kill //p' "$group/$events" | head -n 1)" = 0
+	holds "and the kernel ended nothing" test "$(python3 "$groups" kills "$group")" = 0
 	kill "$server"
 	wait "$server" 2>/dev/null
 	# Limits around the arrays' size: the server names the limit and its need in one line, or it serves eight clients.
 	for extra in -2 1 2 3 4 8 16 32 64; do
-		kills=$(sed -n 's/^oom_kill //p' "$group/$events" | head -n 1)
-		echo $((arrays + extra * 1048576)) >"$group/$limit"
+		kills=$(python3 "$groups" kills "$group")
+		python3 "$groups" limit "$group" $((arrays + extra * 1048576))
 		: >serve.log
-		(echo "$BASHPID" >"$group/cgroup.procs" && exec "$GRAPHWIRE" serve --part-config graph --part 0 --listen 127.0.0.1:0 \
-			--threads 2) >serve.log 2>&1 </dev/null &
+		within_group "$GRAPHWIRE" serve --part-config graph --part 0 --listen 127.0.0.1:0 --threads 2 >serve.log 2>&1 </dev/null &
 		server=$!
 		started+=("$server")
 		within 100 grep -qE '^(serving part|graphwire serve:)' serve.log || not_ok "part + $extra MiB: $(tail -n 1 serve.log)"
@@ -120,11 +114,11 @@ $(grep -cE 'connections: [0-9.]+ MiB wanted, .* available in the control group: 
 		done
 		for client in "${clients[@]}"; do wait "$client" && served=$((served + 1)); done
 		holds "part + $extra MiB: eight clients are served" test $served -eq 8
-		holds "part + $extra MiB: the kernel ends nothing" test "$(sed -n 's/^oom_kill //p' "$group/$events" | head -n 1)" = "$kills"
+		holds "part + $extra MiB: the kernel ends nothing" test "$(python3 "$groups" kills "$group")" = "$kills"
 		kill "$server"
 		wait "$server" 2>/dev/null
 	done
-	within 50 rmdir "$group"
+	python3 "$groups" remove "$group"
 else
 	echo "# no memory group can be made: the advised limit is not tried"
 fi

@@ -7,20 +7,16 @@ budget=$(((4 << 30) >> (24 - scale)))
 allowed=$((budget + 8 * (1 << scale) + (64 << 20))) # 8 bytes a node, and the program itself
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-if [ -d /sys/fs/cgroup/memory ]; then
-	group=/sys/fs/cgroup/memory/gw-soak-$$ limit=memory.limit_in_bytes
-else
-	group=/sys/fs/cgroup/gw-soak-$$ limit=memory.max
-fi
-if ! { mkdir "$group" && echo $allowed >"$group/$limit"; } 2>/dev/null; then
+groups=test/support/control_groups.py
+if ! group=$(python3 $groups make soak); then
 	note "this machine makes no control group for memory"
 	exit 0
 fi
 SECONDS=0
-(echo "$BASHPID" >"$group/cgroup.procs" && exec "$GRAPHWIRE" generate rmat --scale "$scale" --edge-factor 16 --memory $budget \
-	--out "$folder/graph") >"$folder/said" 2>&1
+python3 $groups limit "$group" $allowed && python3 $groups run "$group" "$GRAPHWIRE" generate rmat --scale "$scale" \
+	--edge-factor 16 --memory $budget --out "$folder/graph" >"$folder/said" 2>&1
 status=$?
-rmdir "$group"
+python3 $groups remove "$group"
 runs=$(sed -n 's/^memory: edges sorted in \([0-9]*\) runs.*/\1/p' "$folder/said")
 if [ $status = 0 ] && [ "${runs:-0}" -ge 4 ] && "$GRAPHWIRE" verify "$folder/graph" --quiet; then
 	ok "$((16 << scale)) edges within $((budget >> 20)) MiB in $runs runs: $SECONDS s"
