@@ -76,3 +76,47 @@ def test_names_of_characters_that_are_not_printed(tmp_path, name):
         (batch,) = graphwire.NodeLoader(graph, {"b": None}, {(name, name, "b"): [1]}, features={name: [name]},
                                         batch_size=5)
         assert batch.num_edges == 5
+
+
+WRONG = [3, 2.5, None, b"a", "half \ud800", "\udfff"]
+EDGES = ([0, 1], [1, 0])
+WRITTEN = [
+    *(("name", {"node_features": {given: [1, 2]}}) for given in WRONG),
+    *(("name", {"edge_features": {given: [1, 2]}}) for given in WRONG),
+    *(("edge type|name", {"graph": {("u", given, "u"): EDGES}}) for given in WRONG),
+    *(("edge type|name", {"graph": {(given, "r", given): EDGES}}) for given in WRONG),
+    *(("name", {"name": given}) for given in (*WRONG, ["a"], "a\0b")),
+    *(("out", {"out": given}) for given in (3, 2.5, None, ["a"], "", b"", "a\0b", "half \ud800")),
+    *(("dictionary", {"graph": {}}), ("edge type is", {"graph": {("a", "b"): EDGES}}),
+      ("edge type is", {"graph": {("a", "b", "c", "d"): EDGES}}), ("edge type is", {"graph": {0: EDGES}})),
+]
+
+
+@pytest.mark.parametrize(("said", "given"), WRITTEN, ids=lambda one: repr(one)[:40])
+def test_what_is_no_name_is_refused_in_one_line(said, given, tmp_path, monkeypatch):
+    """Before anything is written."""
+    monkeypatch.chdir(tmp_path)
+    words = {"graph": EDGES, "name": "g", "num_parts": 1, "out": tmp_path / "out", **given}
+    with pytest.raises((TypeError, ValueError), match=rf"^[^\n]*({said})[^\n]*$") as error:
+        graphwire.partition_graph(**words)
+    assert not isinstance(error.value, UnicodeError) and list(tmp_path.iterdir()) == []
+
+
+def test_lists_are_no_types(parts):
+    with graphwire.open(parts) as graph:
+        with pytest.raises(TypeError, match="ntype is a str, not list"):
+            graphwire.NodeLoader(graph, None, [2], ntype=["_N"])
+        three = graph.etypes[0].split(":")
+        assert len(graphwire.EdgeLoader(graph, None, [2], etype=three)) == len(graphwire.EdgeLoader(graph, None, [2]))
+        with pytest.raises(TypeError, match='etype is "relation"'):
+            graphwire.EdgeLoader(graph, None, [2], etype=[3])
+    for servers in ([None], [3], ["127.0.0.1:1", b"x"]):
+        with pytest.raises(TypeError, match="servers is a list of"):
+            graphwire.open(servers=servers)
+
+
+def test_features_by_type_are_names(parts):
+    with graphwire.open(parts) as graph:
+        for given in ({"_N": None}, {"_N": 3}, {"_N": {"feat"}}, 3, {"feat"}):
+            with pytest.raises(TypeError, match="features are names"):
+                graphwire.NodeLoader(graph, None, [2], features=given)

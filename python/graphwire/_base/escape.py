@@ -45,7 +45,12 @@ def _stays(name: str) -> bool:
 
 
 def escaped(name: str, what: str = "a name") -> str:
-    """The name in the format's alphabet. unescaped() gives it back. what: names it in errors. Raises ValueError."""
+    """The name in the format's alphabet. unescaped() gives it back. what: names it in errors. Raises ValueError,
+    and TypeError for what is no text."""
+    if not isinstance(name, str):
+        raise TypeError(f"{what} is a text, not {name!r:.100}")
+    if any("\ud800" <= one <= "\udfff" for one in name):
+        raise ValueError(f"{what}: {name!r:.100} has half of a character, which UTF-8 does not hold")
     if ":" in name:
         raise ValueError(f'{what}: {name!r} has a ":", which separates the three names of an edge type')
     if _stays(name):

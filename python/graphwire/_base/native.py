@@ -106,7 +106,10 @@ def c_text(what: str, value: str | bytes | os.PathLike) -> bytes:
     """
     if not isinstance(value, (str, bytes, os.PathLike)):
         raise TypeError(f"{what} is a str, not {type(value).__name__}")
-    encoded = os.fsencode(value)
+    try:
+        encoded = os.fsencode(value)
+    except UnicodeEncodeError:
+        raise ValueError(f"{what} has half of a character, which UTF-8 does not hold: {value!r:.100}") from None
     if b"\0" in encoded:
         raise ValueError(f"{what} has a NUL byte: {value!r:.100}")
     return encoded
@@ -182,7 +185,7 @@ class OfProcess:
     __slots__ = ()
 
     def __reduce__(self) -> Any:
-        raise TypeError(f"a {type(self).__name__.lstrip('_')} belongs to the process that made it and cannot be "
+        raise TypeError(f"this {type(self).__name__.lstrip('_')} belongs to the process that made it and cannot be "
                         "pickled or copied: make one in each process; a graphwire.Graph can be sent there")
 
 

@@ -179,10 +179,20 @@ def _add_numpy(arrays: Arrays, etype: Canonical, edges: Any) -> None:
     arrays.guessed |= {etype[0], etype[2]}
 
 
+def _checked_types(given: Mapping[Any, Any]) -> Mapping[Canonical, Any]:
+    """Edges by type. Raises ValueError for no type, TypeError for a name of a type that is not three texts."""
+    if not given:
+        raise ValueError("edges: an empty dictionary: a graph has an edge type")
+    for etype in given:
+        if not (isinstance(etype, tuple) and len(etype) == 3 and all(isinstance(name, str) for name in etype)):
+            raise TypeError(f"an edge type is (source type, relation, destination type), not {etype!r:.100}")
+    return given
+
+
 def _of_numpy(graph: Any) -> Arrays:
     """Converts (src, dst), an array of pairs, a table, or {(source type, relation, destination type): one of these}."""
     arrays = Arrays()
-    given = graph if isinstance(graph, Mapping) and _columns(graph) is None else {HOMOGENEOUS: graph}
+    given = _checked_types(graph) if isinstance(graph, Mapping) and _columns(graph) is None else {HOMOGENEOUS: graph}
     matrices = {ntype for etype, edges in given.items() if hasattr(edges, "tocoo") for ntype in (etype[0], etype[2])}
     for etype, edges in given.items():
         _add_numpy(arrays, etype, edges)

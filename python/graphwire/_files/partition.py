@@ -28,6 +28,7 @@ from graphwire._base import checks
 from graphwire._base import progress as _progress
 from graphwire._base.escape import escaped, escaped_names, escaped_type
 from graphwire._base.keywords import keywords
+from graphwire._base.native import c_text
 from graphwire._base.program import ProgramError
 from graphwire._base.scratch import Scratch
 from graphwire._files import rows as _rows
@@ -348,7 +349,11 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     FileExistsError if `out` has a file of another kind under the name of a file of the graph; FileNotFoundError without
     the program. Raises TypeError and ValueError for other invalid arguments, before it writes anything.
     """
-    num_parts = checks.integer("num_parts", num_parts, 1)
+    num_parts, out = checks.integer("num_parts", num_parts, 1), checks.path("out", out)
+    whole = None if whole is None else checks.path("whole", whole)
+    if not isinstance(name, str):
+        raise TypeError(f"name is a text, not {name!r:.100}")
+    c_text("name", name)
     trainers = checks.integer("num_trainers_per_machine", num_trainers_per_machine, 1)
     seed = checks.integer("seed", seed, 0, checks.U64)
     for word, value in (("method", method or "metis"), ("objtype", objtype)):
@@ -391,7 +396,6 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
                 *(["num_trainers_per_machine"] if trainers > 1 else [])]
     if assigned and excluded:
         raise ValueError(f"assignment has the part of each node: leave out {excluded[0]}")
-    out = Path(out)
     if out.is_dir() and not any(out.iterdir()):
         out.rmdir()
     out.absolute().parent.mkdir(parents=True, exist_ok=True)
@@ -399,7 +403,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         flags = [f"--{word}" for word in ("reverse", "undirected", "transpose") if given_flags[word]]
         source, names = folder / "whole", dict[str, str]()
         if whole is not None:
-            source = Path(whole)
+            source = whole
             _build_whole(graph, source, name, flags, limit, resume, shown)
         elif isinstance(graph, Database):
             words, names = graph.write(folder, shown, limit=limit)

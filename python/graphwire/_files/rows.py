@@ -25,6 +25,7 @@ def _of_torch(values: Any, what: str) -> np.ndarray:
     values = values.detach().cpu()
     if values.layout != torch.strided:
         raise TypeError(f"{what}: sparse tensors have no rows: use .to_dense()")
+    values = values.resolve_conj().resolve_neg()  # numpy() refuses views of this kind
     if not values.dim():
         raise _no_rows(values, what)
     if values.dtype == torch.bfloat16:

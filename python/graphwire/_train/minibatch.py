@@ -40,11 +40,12 @@ def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any)
     they raise ValueError."""
     if given is None:
         return []
+    for names in given.values() if isinstance(given, Mapping) else [given]:
+        if not isinstance(names, (str, Sequence)):
+            raise TypeError(f"{what} are names of features, or {{type: names}}, not {given!r:.100}")
     if isinstance(given, Mapping):
         return [(kinds[number(kind)], name) for kind, names in given.items()
                 for name in ([names] if isinstance(names, str) else names)]
-    if not isinstance(given, (str, Sequence)):
-        raise TypeError(f"{what} are names of features, or {{type: names}}, not {given!r}")
     if len(kinds) != 1:
         raise ValueError(f"{what}: there are several types: give {{type: names}} of {', '.join(kinds)}")
     return [(kinds[0], name) for name in ([given] if isinstance(given, str) else given)]
