@@ -60,6 +60,7 @@ holds "the graph has the same bytes" diff -r whole-texts texts
 
 # An end at any time leaves no files: signals come when the files exist.
 for signal in KILL TERM; do
+	rm -f said # of the command before
 	"$GRAPHWIRE" import --from edges.tsv --memory 4M --out ended >said 2>&1 &
 	within 100 grep -q '^memory: numbering' said
 	kill -s $signal $!
