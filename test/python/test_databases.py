@@ -584,3 +584,17 @@ def test_progress(kind, tmp_path, monkeypatch):
     tables = {**two(), "users": graphwire.Table(source, "id", features=[])}
     graphwire.partition_graph(graphwire.from_database(tables), "g", 1, tmp_path / "g", method="random", progress=True)
     assert shown == [("tables", True, None if kind == "csv" else 3 + 2 * 4), 3, 7, 11]
+
+
+def test_a_table_without_columns(tmp_path):
+    with pytest.raises(ValueError, match="table a: it has no columns"):
+        graphwire.from_database({"a": graphwire.Table(pd.DataFrame(), None)}).write(tmp_path)
+
+
+@pytest.mark.parametrize("option", ["--memory", "--threads", "--name"])
+def test_an_empty_value_is_a_value(option, tmp_path, capfd):
+    (tmp_path / "a.csv").write_text("id,x\n1,2\n")
+    described = {"format": "graphwire-tables-1", "tables": {"a": {"source": "a.csv", "key": "id"}}}
+    (tmp_path / "db.json").write_text(json.dumps(described))
+    assert database_command.main(["--tables", str(tmp_path / "db.json"), "--out", str(tmp_path / "g"), option, ""]) == 2
+    assert re.fullmatch(r"graphwire import: [^\n]*\n", capfd.readouterr().err)

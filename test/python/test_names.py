@@ -102,6 +102,19 @@ def test_what_is_no_name_is_refused_in_one_line(said, given, tmp_path, monkeypat
     assert not isinstance(error.value, UnicodeError) and list(tmp_path.iterdir()) == []
 
 
+def test_lists_are_no_types(parts):
+    with graphwire.open(parts) as graph:
+        with pytest.raises(TypeError, match="ntype is a str, not list"):
+            graphwire.NodeLoader(graph, None, [2], ntype=["_N"])
+        three = graph.etypes[0].split(":")
+        assert len(graphwire.EdgeLoader(graph, None, [2], etype=three)) == len(graphwire.EdgeLoader(graph, None, [2]))
+        with pytest.raises(TypeError, match='etype is "relation"'):
+            graphwire.EdgeLoader(graph, None, [2], etype=[3])
+    for servers in ([None], [3], ["127.0.0.1:1", b"x"]):
+        with pytest.raises(TypeError, match="servers is a list of"):
+            graphwire.open(servers=servers)
+
+
 def test_features_by_type_are_names(parts):
     with graphwire.open(parts) as graph:
         for given in ({"_N": None}, {"_N": 3}, {"_N": {"feat"}}, 3, {"feat"}):

@@ -96,6 +96,20 @@ def test_names_in_one_text(parts):
             run("epoch", "--part-config", parts, "--on-disk", text, "--check", "--steps", 1)
 
 
+def test_names_in_one_text(parts):
+    """A text with commas is a list of names, as for the program; an empty name is refused by both."""
+    for text in ("feat,lists", "lists,feat", "feat", "lists"):
+        with graphwire.open(parts, on_disk=text) as graph, graphwire.open(parts, on_disk=text.split(",")) as other:
+            digests = [graphwire.sample(one, [5, 9], [3, 2], features="feat").digest() for one in (graph, other)]
+        assert digests[0] == digests[1]
+        run("epoch", "--part-config", parts, "--on-disk", text, "--check", "--steps", 1)
+    for text in ("", ",", "feat,", ",lists", "feat,,lists", "feat, lists"):
+        with pytest.raises((ValueError, graphwire.NotFoundError), match=r"^on_disk[^\n]*$"):
+            graphwire.open(parts, on_disk=text)
+        with pytest.raises(AssertionError, match=r"on-disk|on_disk"):
+            run("epoch", "--part-config", parts, "--on-disk", text, "--check", "--steps", 1)
+
+
 def test_errors(parts):
     for names, error, text in [("nix", graphwire.NotFoundError, "on_disk nix"), ([], ValueError, "empty list"),
                                ([3], TypeError, "names"), (3, TypeError, "names")]:

@@ -341,6 +341,17 @@ def texts_of(folder, ntype):
         return [str(text) for text in graph.node_texts(list(range(graph.num_nodes(ntype))), ntype)]
 
 
+def test_lines_of_one_column_that_may_be_comments(tmp_path):
+    """A word at once behind the sign looks like a row, and is not left out in silence; in quotes it is a row."""
+    for rows, said in (('#a\n"#b"', "line 2: it begins as a comment"), ('"#a"\n"%b"', None), ("# a\nb", None)):
+        (tmp_path / "tags.csv").write_text(f"tag\n{rows}\n")
+        done = subprocess.run([PROGRAM, "import", "columns", "--from", tmp_path / "tags.csv", "--node-table",
+                               "--delimiter", "10", "--header", "--column", "1"], capture_output=True, text=True)
+        assert (done.returncode == 0) == (said is None) and (said or "") in done.stderr
+        if said is None:
+            assert done.stdout.splitlines()[1:] == [row for row in rows.split("\n") if row[:2] != "# "]
+
+
 @pytest.mark.parametrize("seed", range(24))
 def test_a_table_of_one_column(seed, tmp_path):
     """Its values may have blanks, commas and quotes, as csv writes them: in quotes or not, under a name in quotes or

@@ -530,3 +530,24 @@ def test_state_that_cannot_be(parts, call, error, text):
         with pytest.raises(error) as raised:
             call(tensor)
         assert text in str(raised.value)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64", "int64", "int32", "uint8"])
+def test_rows_that_are_no_numbers_are_refused(graph, dtype):
+    """In one line, and nothing is written. Rows of any strides, types of numbers and containers are their values."""
+    tensor = graph.create_tensor(f"kinds-{dtype}", (3, 2), dtype)
+    for rows in (np.ones((1, 2), complex), torch.ones(1, 2, dtype=torch.complex64), [["1", "2"]], [[b"1", b"2"]],
+                 np.array([["a", "b"]]), (one for one in [[1, 2]]), torch.ones(1, 2).to_sparse(), [[1], [2, 3]], None,
+                 {1: 2}, object(), *([[[2**70, 1]], np.array([[1.5, 2]], object)] if "int" in dtype else [])):
+        with pytest.raises((TypeError, ValueError), match=r"^rows are [^\n]*$"):
+            tensor[[1]] = rows
+    assert not np.asarray(tensor[:].tolist()).any()
+    base = torch.arange(12).reshape(4, 3)
+    frozen = np.array([[5, 9]])
+    frozen.setflags(write=False)
+    for rows in (base[1::2, ::2], base.T[:2, 1:3], base.numpy()[::-1, ::-1][:2, :2], np.array([[5, 9], [1, 2]], object),
+                 np.array([[5, 9], [1, 2]], ">i4"), [[np.int8(5), np.float32(9)], [True, 2]], frozen, 7,
+                 np.asfortranarray([[5, 9], [1, 2]])):
+        tensor[[2, 0]] = rows
+        assert tensor[[2, 0]].tolist() == np.broadcast_to(np.asarray(rows).astype(float), (2, 2)).tolist()
+    graph.delete_tensor(tensor.name)

@@ -361,8 +361,8 @@ bool gw_line_is_doubtful(const char *at, const char *end, const struct gw_table_
 {
 	while (at < end && gw_is_blank(*at))
 		at++;
-	return columns > 1 && end - at > 1 && !gw_is_blank(at[1]) && at[1] != at[0] && at[1] != format->delimiter &&
-	       field_count(at, end, format, columns + 1) == columns;
+	return (columns > 1 || format->delimiter == '\n') && end - at > 1 && !gw_is_blank(at[1]) && at[1] != at[0] &&
+	       at[1] != format->delimiter && field_count(at, end, format, columns + 1) == columns;
 }
 
 gw_status gw_table_fail_doubtful(const char *name, uint64_t line)

@@ -426,8 +426,23 @@ def _check_held(rows: np.ndarray, dtype: np.dtype) -> None:
     raise ValueError(f"rows are of {dtype.name}, which does not hold {bad}")
 
 
+def _numbers(rows: Any, dtype: np.dtype | None = None) -> np.ndarray:
+    """Rows of the caller as numbers of this type; None: of theirs. Raises TypeError for what is no number."""
+    try:
+        found = host(rows)
+        if found.dtype.kind == "O":  # numbers of Python
+            found = np.array(found.tolist())
+        if found.dtype.kind not in "cSU" and rows is not None:
+            return np.asarray(found, dtype)
+    except OverflowError:  # an integer of more than 64 bits
+        raise ValueError(f"rows are of {dtype}, which does not hold a number of {checks.shown(rows)}") from None
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(f"rows are real numbers in a dense array or a list, not {checks.shown(rows)}")
+
+
 def to_stored(rows: Any, code: int, dtype: np.dtype) -> np.ndarray:
-    """Converts the caller's rows to the stored type.
+    """Converts the caller's rows to the stored type. Raises TypeError for what is no number.
 
     For bfloat16, torch converts torch tensors; NumPy arrays are rounded to nearest, ties to even. Other floating-point
     types round too, and a number that is too large for the type becomes infinite. Raises ValueError for a number that
@@ -437,16 +452,17 @@ def to_stored(rows: Any, code: int, dtype: np.dtype) -> np.ndarray:
         if hasattr(rows, "detach"):
             import torch
 
+            if rows.is_complex() or rows.layout != torch.strided:
+                _numbers(rows)
             return rows.detach().cpu().to(torch.bfloat16).contiguous().view(torch.int16).numpy().view(np.uint16)
         with np.errstate(over="ignore"):
-            bits = np.ascontiguousarray(rows, dtype=np.float32).view(np.uint32)
+            bits = np.ascontiguousarray(_numbers(rows, np.dtype(np.float32))).view(np.uint32)
         rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
         return np.where(np.isnan(bits.view(np.float32)), np.uint16(0x7FC0), rounded)
-    rows = host(rows)
     if dtype.kind in "iu":
-        _check_held(rows, dtype)
+        _check_held(_numbers(rows), dtype)
     with np.errstate(over="ignore"):
-        return np.asarray(rows, dtype=dtype)
+        return _numbers(rows, dtype)
 
 
 def gather_all(client: Any, asked: Sequence[tuple[Any, Ids]], torch: Any,

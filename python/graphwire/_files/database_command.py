@@ -64,9 +64,10 @@ class _Shown(logging.Filter):
 
 def _import(given: argparse.Namespace, options: Sequence[str]) -> None:
     database = from_database(given.tables, missing=given.missing, unit=given.unit)
-    others = [*(["--threads", given.threads] if given.threads else []),
-              *(["--memory", given.memory] if given.memory else []), *(["--quiet"] if given.quiet else [])]
-    build = Build(database, Path(given.out), given.name or database.name or "graph", options, replace=given.replace,
+    others = [*(["--threads", given.threads] if given.threads is not None else []),
+              *(["--memory", given.memory] if given.memory is not None else []), *(["--quiet"] if given.quiet else [])]
+    name = given.name if given.name is not None else database.name or "graph"
+    build = Build(database, Path(given.out), name, options, replace=given.replace,
                   rebuild=given.rebuild, resume=given.resume, progress=False if given.quiet else None, others=others,
                   prints=True)
     build.run()

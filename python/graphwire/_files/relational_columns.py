@@ -146,6 +146,8 @@ class Columns:
 
     def read(self, columns: Sequence[str]) -> Iterator[tuple[Where, Any]]:
         """Batches of these columns, filled in. Without columns, those of one, whose number of rows counts."""
+        if not self._rows.names:
+            raise ValueError(f"{self._rows.what}: it has no columns")
         used = list(columns) or [next((one for one in self._rows.names if one in self.types), self._rows.names[0])]
         types = {name: self.types[name] if name in self.types else arrow().string() if self._rows.has_texts else
                  self._rows.used([name], [])[name] for name in used}

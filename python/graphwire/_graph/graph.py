@@ -51,7 +51,9 @@ def _addresses(servers: Sequence[str] | str | None) -> list[str]:
         servers = [server.strip() for server in servers.split(",") if server.strip()]
     if isinstance(servers, Mapping) or not isinstance(servers, Iterable):
         raise TypeError(f'servers is a list of "host:port", not {servers!r}')
-    found = [str(server) for server in servers]
+    found = list(servers)
+    if not all(isinstance(server, str) for server in found):
+        raise TypeError(f'servers is a list of "host:port", not {checks.shown(servers)}')
     if not found:
         raise ValueError('servers: an empty list: name one server for each part, as "host:port", or leave servers out')
     return found

@@ -111,7 +111,7 @@ class NodeSeeds(_Lists):
         self.several = isinstance(seeds, Mapping)
         if self.several and ntype is not None:
             raise ValueError("ntype: the seeds are {node type: ids}, which names the types: leave ntype out")
-        given = seeds if isinstance(seeds, Mapping) else {ntype: seeds}
+        given = seeds if isinstance(seeds, Mapping) else {graph.ntypes[graph.ntype_number(ntype)]: seeds}
         super().__init__(given, graph.ntype_number, graph._node_counts, one)
         self.of_rank = _of_rank(graph, given)
 
@@ -128,7 +128,7 @@ class EdgeSeeds(_Lists):
         self.several = isinstance(seeds, Mapping)
         if self.several and etype is not None:
             raise ValueError("etype: the seeds are {edge type: ids}, which names the types: leave etype out")
-        given = seeds if isinstance(seeds, Mapping) else {etype: seeds}
+        given = seeds if isinstance(seeds, Mapping) else {graph.etypes[graph.etype_number(etype)]: seeds}
         self.pairs = pairs = self._pairs(graph, given, ends)
         counts = [len(pairs[kind][0]) if kind in pairs else count for kind, count in enumerate(graph._edge_counts)]
         super().__init__(given, graph.etype_number, counts, False)

@@ -22,6 +22,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from graphwire._base.arrays import Lease, ids_array
+from graphwire._base.checks import as_integer
 from graphwire._base.eager import eager
 from graphwire._base.keywords import keywords, names_of_arguments, suggestion
 from graphwire._base.native import Call, check, ffi, lib, wait
@@ -266,6 +267,8 @@ class SamplesAhead(DataLoader):
         self._looked: tuple[Lookahead, Any] | None = None  # with a weak reference to the loop that has it
         left = {name: value for name, value in options.items() if name not in ("share_memory", "dataset",
                                                                                 "collate_fn")}
+        if (size := as_integer(left.get("batch_size"))) is not None:
+            left["batch_size"] = size  # torch takes no integers of NumPy
         DataLoader.__init__(self, range(count), collate_fn=self.collate_fn, **left)  # type: ignore[arg-type]
         if self._ahead.cache_bytes:
             check_known(self, "cache_bytes")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -43,6 +43,8 @@ def _pairs(names: Names) -> dict[str, str]:
     """Names as {attribute: feature}."""
     if isinstance(names, Mapping):
         return dict(names)
+    if not isinstance(names, Iterable):
+        raise TypeError(f"names are names of features, or {{attribute: feature}}, not {names!r:.100}")
     return {name: name for name in ([names] if isinstance(names, str) else names)}
 
 
