@@ -3,8 +3,8 @@
  *   call:   struct gw_disk_call, rows [count] uint64: numbers within the part, in any order
  *   reply:  the rows' bytes [count], in the order of the call
  *
- * The offsets of lists (indptr, out_indptr) are requested as degree records: record r has rows r and r + 1 of the
- * array.
+ * Offsets of lists (indptr, out_indptr) and of buckets (orig_id.buckets) are requested as records: record r has rows r
+ * and r + 1 of the array.
  */
 #ifndef GW_PROTOCOL_DISK_CALL_H
 #define GW_PROTOCOL_DISK_CALL_H

@@ -52,10 +52,16 @@ gw_status gw_server_ids(void *context, const struct gw_call *call, struct gw_rep
 	gw_status status = gw_id_call_parse(call->bytes, call->byte_count, server->meta->num_ntypes, &ids, &keys);
 	if (status != GW_OK)
 		return status;
-	gw_id_index_of(server->part, ids.ntype, &index);
+	const bool here = gw_id_index_of(server->part, ids.ntype, &index);
 	if (index.form != (enum gw_id_form)ids.form)
 		return gw_fail(GW_PROTOCOL, "id request for another kind of index than node type %s has",
 			       server->meta->ntypes[ids.ntype].name);
+	if (!here && index.form != GW_IDS_NONE)
+		return gw_fail(
+			GW_UNSUPPORTED,
+			"node type %s: the index of its original ids stays on disk (serve --on-disk): upgrade the "
+			"client",
+			server->meta->ntypes[ids.ntype].name);
 	struct ids_work *work = gw_reply_work(reply, sizeof(*work), NULL);
 	if (!work)
 		return GW_NO_MEMORY;

@@ -51,13 +51,31 @@ const char *gw_disk_words_of_lists(const struct gw_disk_words *words)
 	return i < words->count ? words->words[i] : NULL;
 }
 
+/* Whether an array of nodes is the index of a feature that the word means: of original ids, or of times. */
+static bool means_index(const struct gw_graph_meta *meta, const char *key, const char *word)
+{
+	static const char *const tails[] = {GW_TIMES_TAIL, GW_TIMES_NODES_TAIL};
+	struct gw_array_key parsed;
+	char feature[2 * GW_NAME_MAX + 16];
+	if (gw_array_key_parse(meta, key, &parsed) != GW_OK || parsed.edge)
+		return false;
+	size_t length = gw_name_is_node_ids(parsed.name) ? strlen("orig_id") : 0;
+	for (size_t i = 0; i < 2 && meta->minor >= GW_FORMAT_MINOR_TIMES; i++) {
+		if (gw_name_ends_in(parsed.name, tails[i]))
+			length = strlen(parsed.name) - strlen(tails[i]);
+	}
+	snprintf(feature, sizeof(feature), "node/%s/%.*s", meta->ntypes[parsed.type].name, (int)length, parsed.name);
+	return length > 0 && gw_feature_is_meant(meta, feature, word);
+}
+
 bool gw_disk_words_mean(const struct gw_disk_words *words, const struct gw_graph_meta *meta, const char *key)
 {
 	for (uint32_t i = 0; i < words->count; i++) {
 		/* Every part has the same keys. */
 		const array_rule rule = rule_of(words->words[i]);
 		const struct gw_array_meta *array = rule ? gw_meta_array(meta, 0, key) : NULL;
-		if (array ? rule(meta, array) : gw_feature_is_meant(meta, key, words->words[i]))
+		if (array ? rule(meta, array)
+			  : gw_feature_is_meant(meta, key, words->words[i]) || means_index(meta, key, words->words[i]))
 			return true;
 	}
 	return false;
@@ -73,6 +91,7 @@ static gw_status disk_word_check(const char *word, const struct gw_graph_meta *m
 		return GW_OK;
 	for (uint32_t a = 0; a < arrays->count; a++) {
 		const struct gw_array_meta *array = &arrays->arrays[a];
+		found |= means_index(meta, array->key, word);
 		if (!gw_feature_is_meant(meta, array->key, word))
 			continue;
 		if (array->ndim == 0 || !gw_feature_parse(meta, array->key, &of_edges, &type, &name))
@@ -101,9 +120,9 @@ gw_status gw_disk_words_check(const struct gw_disk_words *words, const struct gw
 
 static gw_status array_leave(struct gw_disk_rows_of_part *rows, const struct gw_array *array, struct array_left *left)
 {
-	const bool offsets = gw_array_has_offsets(gw_part_meta(rows->part), array->meta);
+	const bool ranges = gw_array_is_of_ranges(gw_part_meta(rows->part), array->meta);
 	struct gw_load_item item;
-	left->row_bytes = (offsets ? 2 : 1) * array->row_bytes;
+	left->row_bytes = (ranges ? 2 : 1) * array->row_bytes;
 	gw_status status = gw_part_file(rows->part, array, &item);
 	if (status != GW_OK)
 		return status;

@@ -8,7 +8,8 @@
 #include "transport/service/service.h"
 
 /* The words of a user: GW_LISTS_WORD, which means the arrays of gw_array_is_of_edges, GW_OFFSETS_WORD, which means
- * those of gw_array_is_of_offsets, and features, which gw_feature_is_meant explains. */
+ * those of gw_array_is_of_offsets, and features, which gw_feature_is_meant explains. Original ids and times of nodes
+ * bring their indexes. */
 struct gw_disk_words {
 	const char *const *words;
 	uint32_t count;

@@ -2,12 +2,12 @@
 
 relational_disk.py DIR RESULTS.jsonl ROUNDS BATCHES [MIB]
 
-kumo-engine maps its index. Graphwire keeps its neighbour lists, their offsets, and the times and original ids of events
+kumo-engine maps its index. Graphwire keeps its neighbour lists, their offsets, and the times and original ids of nodes
 on disk. Each runs in a process of its own, which begins with an empty page cache, in a control group of MIB (a quarter
-of Graphwire's part) of memory (root). It draws BATCHES batches of 512 users at times of their own, fanouts
-16 and 8, disjoint trees, without rows, and then as many others. Equal laws must return equally many edges. Prints
-thousand edges a second of each half, medians of the rounds. A line for each process goes to RESULTS. A system for which
-the memory does not suffice is left out, and said so.
+of Graphwire's part) of memory (root). It draws BATCHES batches of 512 users at times of their own, fanouts 16 and 8,
+disjoint trees, without rows, and then as many others. Equal laws must return equally many edges. Prints thousand edges
+a second of each half, and of the second half the blocks of 4 KiB that were read from the disk, medians of the rounds.
+A line for each process goes to RESULTS. A system for which the memory does not suffice is left out, and said so.
 """
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ SYSTEMS = {"kumo-engine, most recent": None, "Graphwire, last": {"time": "time",
            "Graphwire, temporal uniform": {"time": "time"}}
 
 
+def blocks_read():
+    """By this process, from the disk."""
+    return int(dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())["read_bytes"]) // 4096
+
+
 def one(folder, name, number, batches):
     """The figures of one process, as a line."""
     import graphwire
@@ -42,7 +47,8 @@ def one(folder, name, number, batches):
     halves = []
     for half in range(2):
         seeds, seconds = seeds_of(np.random.default_rng([7, int(number), half]), users, int(batches))
-        halves.append(measured(system, seeds, seconds, FANOUTS))
+        before = blocks_read()
+        halves.append({**measured(system, seeds, seconds, FANOUTS), "blocks": blocks_read() - before})
     print(json.dumps({"peer": name, "round": int(number), "halves": halves}))
 
 
@@ -64,19 +70,22 @@ def main(folder, results, rounds, batches, mib=None):
                 line = process.stdout
                 out.write(line)
                 halves = json.loads(line)["halves"]
-                rates[name].append([half["edges"] / half["seconds"] / 1000 for half in halves])
+                rates[name].append([half["edges"] / half["seconds"] / 1000 for half in halves] +
+                                   [halves[1]["blocks"] / int(batches), halves[1]["blocks"] / halves[1]["seconds"]])
                 edges[name] = [half["edges"] for half in halves]
             if len({str(counts) for counts in edges.values()}) > 1:
                 raise SystemExit(f"equal laws return different numbers of edges: {edges}")
     print(f"kumo-engine's index {sizes['index'] >> 20} MiB, Graphwire's part {sizes['parts'] >> 20} MiB, memory "
           f"{limit >> 20} MiB, {next(iter(edges.values()))[0] // int(batches)} edges a batch")
-    print("| thousand edges a second | first batches | next batches | rounds |\n|---|---|---|---|")
+    print("| thousand edges a second | first batches | next batches | rounds | blocks a batch | thousand a second |\n"
+          "|---|---|---|---|---|---|")
     for name, some in rates.items():
         if not some:
             continue
-        first, second = zip(*some)
+        first, second, blocks, speed = zip(*some)
         print(f"| {name} | {statistics.median(first):.0f} | {statistics.median(second):.0f} | "
-              f"{min(second):.0f} to {max(second):.0f} |")
+              f"{min(second):.0f} to {max(second):.0f} | {statistics.median(blocks):,.0f} | "
+              f"{statistics.median(speed) / 1000:.0f} |")
 
 
 if __name__ == "__main__":

@@ -183,3 +183,52 @@ void gw_entries_free(struct gw_entries *read)
 	gw_recv_buffer_free(&read->received);
 	gw_vec_free(&read->pull.request);
 }
+
+/* --- Rounds. --- */
+
+/* A round may end at once: a loop, so that the stack does not grow with their number. */
+static void rounds_go_on(struct gw_entry_rounds *rounds)
+{
+	gw_status status = rounds->status;
+	rounds->steps = true;
+	while (status == GW_OK) {
+		rounds->arrived = false;
+		status = rounds->ask(rounds);
+		if (status == GW_OK && !rounds->arrived) {
+			rounds->steps = false;
+			return;
+		}
+		if (status == GW_OK)
+			status = rounds->status;
+	}
+	rounds->steps = false;
+	if (status == GW_END)
+		status = GW_OK;
+	rounds->done(rounds, status == GW_OK ? GW_OK : gw_context(status, "part %u", rounds->part));
+}
+
+static void round_read(struct gw_link_op *op, gw_status status, const struct gw_completion *completion)
+{
+	struct gw_entry_rounds *rounds = op->owner;
+	const struct gw_fan_in *answers = rounds->answers;
+	(void)completion;
+	op->owner = NULL;
+	if (status == GW_OK && answers->status != GW_OK)
+		status = gw_fail_text(answers->status, answers->text);
+	rounds->status = status == GW_OK ? rounds->take(rounds) : status;
+	rounds->arrived = true;
+	if (!rounds->steps)
+		rounds_go_on(rounds);
+}
+
+void gw_entry_rounds_start(struct gw_entry_rounds *rounds, gw_status status)
+{
+	rounds->status = status;
+	rounds_go_on(rounds);
+}
+
+gw_status gw_entry_rounds_post(struct gw_entry_rounds *rounds, const struct gw_place *place,
+			       const struct gw_entry_list *list)
+{
+	return gw_entries_read(&rounds->read, rounds->answers, rounds->part, place, list, round_read, rounds);
+}

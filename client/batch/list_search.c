@@ -14,8 +14,6 @@ struct list_question {
 	uint64_t at, high, end; /* [at, end) remains; what is sought begins in [at, high] */
 };
 
-static void search_go_on(struct gw_list_search *search);
-
 static const struct gw_client *search_client(const struct gw_list_search *search)
 {
 	return search->answers->job->engine->client;
@@ -51,39 +49,33 @@ static uint64_t middle_of(const struct list_question *question)
 
 /* --- Rounds. --- */
 
-static void search_read(struct gw_link_op *op, gw_status status, const struct gw_completion *completion)
+static gw_status search_ask(struct gw_entry_rounds *rounds)
 {
-	struct gw_list_search *search = op->owner;
-	const struct gw_fan_in *answers = search->answers;
-	(void)completion;
-	op->owner = NULL;
-	if (status == GW_OK && answers->status != GW_OK)
-		status = gw_fail_text(answers->status, answers->text);
-	search->status = status == GW_OK ? search->take(search) : status;
-	search->arrived = true;
-	if (!search->steps)
-		search_go_on(search);
+	struct gw_list_search *search = rounds->owner;
+	return search->ask(search);
 }
 
-/* A round may end at once: a loop, so that the stack does not grow with their number. */
-static void search_go_on(struct gw_list_search *search)
+static gw_status search_take(struct gw_entry_rounds *rounds)
 {
-	gw_status status = search->status;
-	search->steps = true;
-	while (status == GW_OK) {
-		search->arrived = false;
-		status = search->ask(search);
-		if (status == GW_OK && !search->arrived) {
-			search->steps = false;
-			return;
-		}
-		if (status == GW_OK)
-			status = search->status;
-	}
-	search->steps = false;
-	if (status == GW_END)
-		status = GW_OK;
-	search->done(search->owner, status == GW_OK ? GW_OK : gw_context(status, "part %u", search->part));
+	struct gw_list_search *search = rounds->owner;
+	return search->take(search);
+}
+
+static void search_done(struct gw_entry_rounds *rounds, gw_status status)
+{
+	struct gw_list_search *search = rounds->owner;
+	search->done(search->owner, status);
+}
+
+static void search_start(struct gw_list_search *search, gw_status status)
+{
+	search->rounds.answers = search->answers;
+	search->rounds.part = search->part;
+	search->rounds.ask = search_ask;
+	search->rounds.take = search_take;
+	search->rounds.done = search_done;
+	search->rounds.owner = search;
+	gw_entry_rounds_start(&search->rounds, status);
 }
 
 static gw_status search_post(struct gw_list_search *search, bool single)
@@ -94,7 +86,7 @@ static gw_status search_post(struct gw_list_search *search, bool single)
 					   .column = GW_COLUMN_IDS,
 					   .width = place->element_bytes,
 					   .n = search->asked_count};
-	return gw_entries_read(&search->read, search->answers, search->part, place, &list, search_read, search);
+	return gw_entry_rounds_post(&search->rounds, place, &list);
 }
 
 /* The degree records of the rows in `wanted`. */
@@ -105,7 +97,7 @@ static gw_status search_post_records(struct gw_list_search *search)
 	const uint32_t step = offsets->columns * place->element_bytes;
 	const struct gw_entry_list list = {
 		.firsts = search->wanted.data, .width = 2 * step, .step = step, .n = search->asked_count};
-	return gw_entries_read(&search->read, search->answers, search->part, place, &list, search_read, search);
+	return gw_entry_rounds_post(&search->rounds, place, &list);
 }
 
 /* The begin of a list, or its end, in record i. */
@@ -115,7 +107,8 @@ static uint64_t record_offset(const struct gw_list_search *search, uint64_t i, b
 	const uint8_t width = (uint8_t)offsets->indptr[search->part].element_bytes;
 	const uint32_t column = search_client(search)->meta->etypes[search->etype].column;
 	uint64_t offset = 0;
-	memcpy(&offset, gw_entries_at(&search->read, i) + (column + (end ? offsets->columns : 0)) * width, width);
+	memcpy(&offset, gw_entries_at(&search->rounds.read, i) + (column + (end ? offsets->columns : 0)) * width,
+	       width);
 	return offset;
 }
 
@@ -124,7 +117,6 @@ static gw_status search_begin(struct gw_list_search *search, uint64_t n)
 	const struct gw_client *client = search_client(search);
 	search->n = n;
 	search->first = 0;
-	search->status = GW_OK;
 	search->sorted = client->meta->etypes[search->etype].order == GW_ORDER_SRC;
 	uint64_t room = n > ROUND ? n : ROUND;
 	if (gw_vec_reserve(&search->questions, n * sizeof(struct list_question)) != GW_OK ||
@@ -149,7 +141,7 @@ static gw_status take_edge_sources(struct gw_list_search *search)
 	for (uint64_t i = search->first; i < search->first + search->asked_count && status == GW_OK; i++) {
 		const struct list_question *question = question_at(search, i);
 		status = search->found(search->owner, i, question->row, question->position,
-				       gw_entries_id(&search->read, width, i - search->first));
+				       gw_entries_id(&search->rounds.read, width, i - search->first));
 	}
 	search->first += search->asked_count;
 	return status;
@@ -205,11 +197,11 @@ static gw_status ask_row_ends(struct gw_list_search *search)
 
 void gw_list_search_ends(struct gw_list_search *search, const uint64_t *positions, uint64_t n)
 {
-	search->status = search_begin(search, n);
-	for (uint64_t i = 0; i < n && search->status == GW_OK; i++)
+	gw_status status = search_begin(search, n);
+	for (uint64_t i = 0; i < n && status == GW_OK; i++)
 		*question_at(search, i) = (struct list_question){.position = positions[i], .high = search_rows(search)};
 	search->ask = ask_row_ends;
-	search_go_on(search);
+	search_start(search, status);
 }
 
 /* --- Edges of lists. --- */
@@ -224,7 +216,7 @@ static gw_status take_window(struct gw_list_search *search, uint64_t asked, uint
 	const uint64_t question_number = ((const uint64_t *)search->asked.data)[asked];
 	struct list_question *question = question_at(search, question_number);
 	const uint8_t width = (uint8_t)lists_places(search)->indices[search->part].element_bytes;
-	const uint8_t *ids = gw_entries_at(&search->read, asked);
+	const uint8_t *ids = gw_entries_at(&search->rounds.read, asked);
 	for (uint64_t i = 0; i < count; i++) {
 		uint64_t src = 0, position = question->at + i;
 		memcpy(&src, ids + i * width, width);
@@ -249,7 +241,7 @@ static gw_status take_entries(struct gw_list_search *search)
 		struct list_question *question = question_at(search, ((const uint64_t *)search->asked.data)[i]);
 		if (!is_bisected(search, question))
 			status = take_window(search, i, wanted[i].count);
-		else if (gw_entries_id(&search->read, width, i) < question->src)
+		else if (gw_entries_id(&search->rounds.read, width, i) < question->src)
 			question->at = wanted[i].first + 1;
 		else
 			question->high = wanted[i].first;
@@ -308,19 +300,19 @@ static gw_status ask_offsets(struct gw_list_search *search)
 
 void gw_list_search_edges(struct gw_list_search *search, const uint64_t *rows, const uint64_t *srcs, uint64_t n)
 {
-	search->status = search_begin(search, n);
+	gw_status status = search_begin(search, n);
 	search->every = !srcs;
-	for (uint64_t i = 0; i < n && search->status == GW_OK; i++)
+	for (uint64_t i = 0; i < n && status == GW_OK; i++)
 		*question_at(search, i) = (struct list_question){.row = rows[i], .src = srcs ? srcs[i] : 0};
 	search->ask = ask_offsets;
-	search_go_on(search);
+	search_start(search, status);
 }
 
 /* --- The end. --- */
 
 void gw_list_search_cancel(struct gw_list_search *search)
 {
-	gw_entries_cancel(&search->read);
+	gw_entries_cancel(&search->rounds.read);
 }
 
 void gw_list_search_free(struct gw_list_search *search)
@@ -328,5 +320,5 @@ void gw_list_search_free(struct gw_list_search *search)
 	gw_vec_free(&search->questions);
 	gw_vec_free(&search->asked);
 	gw_vec_free(&search->wanted);
-	gw_entries_free(&search->read);
+	gw_entries_free(&search->rounds.read);
 }

@@ -33,9 +33,7 @@ struct gw_list_search {
 	struct gw_vec asked;     /* uint64_t: of the round */
 	struct gw_vec wanted;    /* uint64_t or struct gw_column_read, likewise */
 	uint64_t asked_count;
-	struct gw_entries read;
-	gw_status status;    /* of the last round */
-	bool steps, arrived; /* the search is in a step; its round has ended meanwhile */
+	struct gw_entry_rounds rounds;
 };
 
 /* positions [n]: of edges in the part. found is called once for each of them. */

@@ -61,7 +61,9 @@ static gw_status node_rows_of(const struct gw_client *client, uint32_t ntype, co
 		return GW_OK;
 	rows->starts = meta->ntypes[ntype].starts;
 	rows->step = rows->row_bytes = gw_array_meta_row_bytes(array);
-	return gw_places_find(client, key, &rows->places);
+	gw_status status = gw_places_find_anywhere(client, key, &rows->places);
+	rows->on_disk = status == GW_OK && gw_places_are_on_disk(client, rows->places);
+	return status;
 }
 
 static gw_status find_index(const struct gw_client *client, struct gw_node_times *times)

@@ -2,6 +2,7 @@
  *
  *   original ids -> keys, in the caller's thread -> parts that have their entries (core/graph/id_index.h)
  *     -+-> index in memory or mapped: looked up at once
+ *      +-> index on its server's disk: searched by requests for its entries (id_search.h)
  *      +-> else calls of bounded size, one after another for each part (protocol/id_call.h)
  *   all answered -> nodes in the order of the ids; missing and shared ids are named
  *
@@ -16,6 +17,7 @@
 #include "client/engine/engine.h"
 #include "client/engine/fan_in.h"
 #include "client/engine/ticket.h"
+#include "client/queries/id_search.h"
 #include "core/graph/book.h"
 #include "core/memory/alloc.h"
 #include "protocol/id_call.h"
@@ -33,6 +35,7 @@ struct ids_share {
 	uint64_t first, count, answered; /* of the call's sorted keys */
 	struct gw_vec request;
 	struct gw_link_op op;
+	struct gw_id_search search;
 };
 
 struct ids_call {
@@ -194,6 +197,45 @@ static void ids_share_ask(struct ids_share *share)
 	gw_engine_post(call->ticket.job.engine, share->part, &share->op);
 }
 
+/* --- Indexes on disk. --- */
+
+static void ids_share_search(struct ids_share *share);
+
+static void ids_searched(void *owner, gw_status status)
+{
+	struct ids_share *share = owner;
+	struct ids_call *call = share->call;
+	if (status == GW_OK) {
+		status = gw_id_answers_check(share->search.nodes, share->search.n,
+					     ids_meta(call)->ntypes[call->ntype].count);
+		if (status == GW_OK)
+			ids_share_take(share, share->search.n);
+		else
+			gw_context(status, "part %u", share->part);
+	}
+	if (status != GW_OK || call->answers.status != GW_OK || share->answered == share->count)
+		ids_share_end(share, status);
+	else
+		ids_share_search(share);
+}
+
+/* A bounded number of keys at a time: each may read a window of entries. */
+static void ids_share_search(struct ids_share *share)
+{
+	struct ids_call *call = share->call;
+	struct gw_id_search *search = &share->search;
+	const uint64_t first = share->first + share->answered, left = share->count - share->answered;
+	search->answers = &call->answers;
+	search->part = share->part;
+	search->ntype = call->ntype;
+	search->keys = call->keys + first * call->words;
+	search->n = left < GW_ID_KEYS_MAX ? left : GW_ID_KEYS_MAX;
+	search->nodes = call->nodes + first;
+	search->done = ids_searched;
+	search->owner = share;
+	gw_id_search_start(search);
+}
+
 /* --- Indexes that this process can address. --- */
 
 /* The address of a part's array, or NULL. */
@@ -201,6 +243,8 @@ static const uint8_t *ids_address(const struct ids_share *share, const struct gw
 {
 	const struct gw_client *client = share->call->ticket.client;
 	const uint8_t *base = NULL;
+	if (place->on_disk)
+		return NULL;
 	if (client->standalone) { /* standalone */
 		base = gw_arena_base(gw_part_arena(client->servers[share->part].local));
 	} else {
@@ -238,6 +282,10 @@ static void ids_share_start(struct ids_share *share)
 {
 	struct ids_call *call = share->call;
 	struct gw_id_index index;
+	if (gw_id_index_is_on_disk(call->ticket.client, share->part, call->ntype)) {
+		ids_share_search(share);
+		return;
+	}
 	if (!ids_local_index(share, &index)) {
 		ids_share_ask(share);
 		return;
@@ -330,9 +378,15 @@ static struct ids_call *ids_call_of(struct gw_fan_in *answers)
 	return (struct ids_call *)((char *)answers - offsetof(struct ids_call, answers));
 }
 
+/* Runs in the engine, which owns the searches' receive buffers. */
 static void ids_answered(struct gw_fan_in *answers, gw_status status)
 {
 	struct ids_call *call = ids_call_of(answers);
+	struct gw_error_kept kept;
+	gw_error_keep(&kept);
+	for (uint32_t p = 0; p < ids_meta(call)->num_parts; p++)
+		gw_id_search_free(&call->shares[p].search);
+	gw_error_restore(&kept);
 	if (status == GW_OK)
 		status = check_found(call);
 	gw_job_end(&call->ticket.job, status);
@@ -344,6 +398,7 @@ static void ids_cancel_requests(struct gw_fan_in *answers)
 	for (uint32_t p = 0; p < ids_meta(call)->num_parts; p++) {
 		if (call->shares[p].op.owner && !call->shares[p].op.cancelled)
 			gw_link_cancel(&call->shares[p].op);
+		gw_id_search_cancel(&call->shares[p].search);
 	}
 }
 

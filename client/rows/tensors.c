@@ -69,8 +69,8 @@ gw_status gw_places_find(const struct gw_client *client, const char *key, struct
 	for (uint32_t p = 0; status == GW_OK && p < client->meta->num_parts; p++) {
 		if (places[p].on_disk)
 			status = gw_fail(GW_UNSUPPORTED,
-					 "\"%s\" stays on disk at part %u, and sampling needs it in memory: leave it "
-					 "out of on-disk",
+					 "\"%s\" stays on disk at part %u, and is read from memory alone: leave it out "
+					 "of on-disk",
 					 key, p);
 	}
 	if (status != GW_OK) {
@@ -335,13 +335,13 @@ static gw_status build_id_places(struct gw_client *client, uint32_t ntype)
 		return GW_OK;
 	bool dense = places->form == GW_IDS_DENSE;
 	snprintf(key, sizeof(key), "node/%s/%s", meta->ntypes[ntype].name, dense ? GW_INVERSE_NAME : GW_ID_INDEX_NAME);
-	gw_status status = gw_places_find(client, key, dense ? &places->nodes : &places->entries);
+	gw_status status = gw_places_find_anywhere(client, key, dense ? &places->nodes : &places->entries);
 	if (status == GW_OK)
 		status = rows_of_parts(meta, key, &places->rows);
 	if (status != GW_OK || dense)
 		return status;
 	snprintf(key, sizeof(key), "node/%s/%s", meta->ntypes[ntype].name, GW_ID_BUCKETS_NAME);
-	status = gw_places_find(client, key, &places->buckets);
+	status = gw_places_find_anywhere(client, key, &places->buckets);
 	if (status == GW_OK)
 		status = rows_of_parts(meta, key, &places->bucket_counts);
 	for (uint32_t p = 0; status == GW_OK && p < meta->num_parts; p++)

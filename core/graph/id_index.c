@@ -81,12 +81,12 @@ static inline bool entry_has(const uint64_t *entry, const uint64_t *key, uint32_
 	return entry[0] == key[0] && (words == 1 || entry[1] == key[1]);
 }
 
-/* The node of a key, among the sorted entries [at, end). */
-static inline uint64_t search_bucket(const struct gw_id_index *index, uint64_t at, uint64_t end, const uint64_t *key,
-				     uint32_t words)
+/* The node of a key among sorted entries; *out: where it is, or would be. */
+static inline uint64_t search_entries(const uint64_t *entries, uint64_t count, const uint64_t *key, uint32_t words,
+				      uint64_t *out)
 {
-	const uint64_t *entries = index->entries, width = words + 1;
-	const uint64_t last = end;
+	const uint64_t width = words + 1;
+	uint64_t at = 0, end = count;
 	while (end - at > LINEAR) {
 		uint64_t middle = at + (end - at) / 2;
 		if (entry_is_below(entries + middle * width, key, words))
@@ -94,18 +94,24 @@ static inline uint64_t search_bucket(const struct gw_id_index *index, uint64_t a
 		else
 			end = middle;
 	}
-	while (at < last && entry_is_below(entries + at * width, key, words))
+	while (at < count && entry_is_below(entries + at * width, key, words))
 		at++;
-	if (at == last || !entry_has(entries + at * width, key, words))
+	*out = at;
+	if (at == count || !entry_has(entries + at * width, key, words))
 		return GW_ID_MISSING;
-	bool shared = at + 1 < last && entry_has(entries + (at + 1) * width, key, words);
+	bool shared = at + 1 < count && entry_has(entries + (at + 1) * width, key, words);
 	return entries[at * width + words] | (shared ? GW_ID_SHARED : 0);
+}
+
+uint64_t gw_id_entries_find(const uint64_t *entries, uint64_t count, const uint64_t *key, uint32_t words, uint64_t *at)
+{
+	return search_entries(entries, count, key, words, at);
 }
 
 static inline gw_status look_up_block(const struct gw_id_index *index, const uint64_t *keys, uint32_t n,
 				      uint64_t *nodes, uint32_t words)
 {
-	uint64_t bucket[BLOCK], begin[BLOCK], end[BLOCK];
+	uint64_t bucket[BLOCK], begin[BLOCK], end[BLOCK], at;
 	for (uint32_t i = 0; i < n; i++) {
 		bucket[i] = gw_id_key_bucket(keys[(size_t)i * words], index->parts, index->bucket_count);
 		__builtin_prefetch((const uint8_t *)index->buckets + bucket[i] * index->bucket_bytes);
@@ -122,7 +128,8 @@ static inline gw_status look_up_block(const struct gw_id_index *index, const uin
 		__builtin_prefetch(entry + 8); /* the next cache line */
 	}
 	for (uint32_t i = 0; i < n; i++)
-		nodes[i] = search_bucket(index, begin[i], end[i], keys + (size_t)i * words, words);
+		nodes[i] = search_entries(index->entries + begin[i] * (words + 1), end[i] - begin[i],
+					  keys + (size_t)i * words, words, &at);
 	return GW_OK;
 }
 

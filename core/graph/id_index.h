@@ -79,6 +79,9 @@ bool gw_id_index_of(const struct gw_part *part, uint32_t ntype, struct gw_id_ind
  * GW_FORMAT if a bucket is impossible. Nodes are not checked. */
 gw_status gw_id_index_look_up(const struct gw_id_index *index, const uint64_t *keys, uint64_t n, uint64_t *nodes);
 
+/* The node of a key among sorted entries of the index, as above. *at: the entry, or the first one after its place. */
+uint64_t gw_id_entries_find(const uint64_t *entries, uint64_t count, const uint64_t *key, uint32_t words, uint64_t *at);
+
 /* Writes the index of every node type, and orig_id.inverse of every edge type of a graph in several parts. The
  * orig_id arrays of all parts must already be written: the call maps the writer's files and reads them. Types whose ids
  * repeat get an index too. threads = 0: one per processor. Memory: range_bytes (0: 256 MiB), or a sixteenth of the

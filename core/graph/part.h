@@ -50,9 +50,9 @@ struct gw_part_options {
 	bool mapped; /* for tools: map the files instead of loading an arena; compares digests unless skip_verify */
 	bool skip_verify; /* do not compare digests */
 	bool skip_checks; /* do not check offsets and ids (gw_part_check does) */
-	/* Selects arrays that the opening does not load; NULL: none. Only features, and arrays that
-	 * gw_array_is_of_edges and gw_array_is_of_offsets have, may be selected. gw_part_check does not check their
-	 * values. Not with `mapped`. */
+	/* Selects arrays that the opening does not load; NULL: none. Only features, arrays that
+	 * gw_array_is_of_edges and gw_array_is_of_offsets have, and indexes of original ids and times may be selected.
+	 * gw_part_check does not check their values. Not with `mapped`. */
 	enum gw_array_apart (*set_apart)(const void *context, const char *key);
 	const void *apart_context;
 	/* Opens the part's lists alone (core/graph/part_lists.h): all other arrays stay apart, and their files need not

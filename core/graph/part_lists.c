@@ -35,10 +35,11 @@ bool gw_array_is_of_edges(const struct gw_graph_meta *meta, const struct gw_arra
 	return array->ndim == 1 || gw_name_ends_in(key.name, ".alias");
 }
 
-bool gw_array_has_offsets(const struct gw_graph_meta *meta, const struct gw_array_meta *array)
+bool gw_array_is_of_ranges(const struct gw_graph_meta *meta, const struct gw_array_meta *array)
 {
 	struct gw_array_key key;
-	return gw_array_key_parse(meta, array->key, &key) == GW_OK && is_offsets(&key);
+	return gw_array_key_parse(meta, array->key, &key) == GW_OK &&
+	       (is_offsets(&key) || (!key.edge && strcmp(key.name, GW_ID_BUCKETS_NAME) == 0));
 }
 
 bool gw_array_is_of_offsets(const struct gw_graph_meta *meta, const struct gw_array_meta *array)

@@ -24,8 +24,8 @@ bool gw_array_is_of_lists(const struct gw_graph_meta *meta, const struct gw_arra
 bool gw_array_is_of_edges(const struct gw_graph_meta *meta, const struct gw_array_meta *array);
 /* Whether an array says where to look in lists: their offsets, and fences. These stay on disk together. */
 bool gw_array_is_of_offsets(const struct gw_graph_meta *meta, const struct gw_array_meta *array);
-/* Whether an array has the offsets of lists. */
-bool gw_array_has_offsets(const struct gw_graph_meta *meta, const struct gw_array_meta *array);
+/* Whether an entry of an array and the next one are a range: offsets of lists, and buckets of original ids. */
+bool gw_array_is_of_ranges(const struct gw_graph_meta *meta, const struct gw_array_meta *array);
 
 /* The room that the lists of a part take in an arena. leave_out: arrays that the lists shall lack, as
  * gw_part_options.set_apart; or NULL. */

@@ -23,15 +23,27 @@ static const int32_t one_hop[GW_FIXTURE_ETYPES] = {2, 2, 2, 2};
 static const struct {
 	const char *offer, *driver;
 	uint32_t parts;
-} beds[] = {{NULL, "epoll", 1}, {NULL, NULL, 3}, {NULL, NULL, 8}, {"shm", NULL, 2}};
+	bool on_disk; /* the times and their indexes stay on the disk of servers */
+} beds[] = {{NULL, "epoll", 1, false}, {NULL, NULL, 3, false}, {NULL, NULL, 8, false},
+	    {"shm", NULL, 2, false},   {NULL, NULL, 3, true},  {"shm", NULL, 1, true}};
 
 static void with_paths(void (*body)(const struct ways *ways))
 {
 	for (size_t i = 0; i < sizeof(beds) / sizeof(beds[0]) && (i == 0 || !cluster_is_rdma()); i++) {
 		struct ways ways;
+		if (beds[i].on_disk) {
+			cluster_leave_on_disk("born");
+			cluster_leave_on_disk("gone");
+		}
 		paths_begin(&ways, SEED + i, beds[i].parts, beds[i].offer, beds[i].driver);
 		body(&ways);
+		if (beds[i].on_disk) {
+			struct gw_disk_counts counts;
+			gw_disk_counts(ways.setup.cluster.servers[0]->disk, &counts);
+			assert_true(counts.rows > 0);
+		}
 		paths_end(&ways);
+		cluster_leave_on_disk(NULL);
 	}
 }
 

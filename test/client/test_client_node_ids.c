@@ -102,6 +102,8 @@ static void check_all(struct gw_client *client)
 	check_authors(client, 5000);
 }
 
+static const char *const on_disk[] = {"orig_id"};
+
 static void every_way(void **state)
 {
 	(void)state;
@@ -112,6 +114,7 @@ static void every_way(void **state)
 		const struct gw_client_options ways[] = {
 			{.part_config = setup.fixture.folder, .threads = 1},
 			{.part_config = setup.fixture.folder, .threads = 1, .neighbours = "reads"},
+			{.part_config = setup.fixture.folder, .threads = 2, .on_disk = on_disk, .on_disk_count = 1},
 			{.servers = list, .server_count = parts, .threads = 2},
 			{.servers = list,
 			 .server_count = parts,
@@ -119,12 +122,36 @@ static void every_way(void **state)
 			 .transport = "tcp",
 			 .tcp_driver = "epoll"},
 		};
-		for (size_t i = 0; i < (cluster_is_rdma() ? 3 : sizeof(ways) / sizeof(ways[0])); i++) {
+		for (size_t i = 0; i < (cluster_is_rdma() ? 4 : sizeof(ways) / sizeof(ways[0])); i++) {
 			struct gw_client *client = open_client(&ways[i]);
 			check_all(client);
 			gw_client_close(client);
 		}
 		setup_end(&setup);
+	}
+}
+
+/* Servers leave the index on disk. */
+static void on_the_disk_of_servers(void **state)
+{
+	(void)state;
+	static const char *const offers[] = {"tcp", "shm"};
+	for (uint32_t run = 0; run < 2; run++) {
+		struct setup setup;
+		struct gw_disk_counts counts;
+		cluster_leave_on_disk(on_disk[0]);
+		cluster_offer(cluster_is_rdma() ? "verbs" : offers[run]);
+		setup_begin(&setup, 87 + run, 1 + run, NULL);
+		const struct gw_client_options options = {
+			.servers = setup.cluster.list, .server_count = 1 + run, .threads = 2};
+		struct gw_client *client = open_client(&options);
+		check_all(client);
+		gw_client_close(client);
+		gw_disk_counts(setup.cluster.servers[0]->disk, &counts);
+		assert_true(counts.rows > 0);
+		setup_end(&setup);
+		cluster_offer(NULL);
+		cluster_leave_on_disk(NULL);
 	}
 }
 
@@ -158,9 +185,12 @@ static void faults(void **state)
 	(void)state;
 	struct setup setup;
 	setup_begin(&setup, 83, 2, NULL);
-	const struct gw_client_options ways[] = {{.part_config = setup.fixture.folder, .threads = 1},
-						 {.servers = setup.cluster.list, .server_count = 2, .threads = 1}};
-	for (int w = 0; w < 2; w++) {
+	const struct gw_client_options ways[] = {
+		{.part_config = setup.fixture.folder, .threads = 1},
+		{.servers = setup.cluster.list, .server_count = 2, .threads = 1},
+		{.part_config = setup.fixture.folder, .threads = 1, .on_disk = on_disk, .on_disk_count = 1},
+	};
+	for (int w = 0; w < 3; w++) {
 		struct gw_client *client = open_client(&ways[w]);
 		uint32_t paper = type_of(client, "paper"), author = type_of(client, "author");
 		uint32_t venue = type_of(client, "venue");
@@ -252,9 +282,12 @@ static void dense_ids(void **state)
 	gw_builder_destroy(builder);
 	struct cluster cluster;
 	cluster_begin(&cluster, folder, 1, NULL);
-	const struct gw_client_options ways[] = {{.part_config = folder, .threads = 1},
-						 {.servers = cluster.list, .server_count = 1, .threads = 1}};
-	for (int w = 0; w < 2; w++) {
+	const struct gw_client_options ways[] = {
+		{.part_config = folder, .threads = 1},
+		{.servers = cluster.list, .server_count = 1, .threads = 1},
+		{.part_config = folder, .threads = 1, .on_disk = on_disk, .on_disk_count = 1},
+	};
+	for (int w = 0; w < 3; w++) {
 		struct gw_client *client = open_client(&ways[w]);
 		uint64_t missing;
 		for (int64_t i = 0; i < NODES; i++)
@@ -398,6 +431,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ids_are_cut_between_characters),
 		cmocka_unit_test(every_way),
+		cmocka_unit_test(on_the_disk_of_servers),
 		cmocka_unit_test(mapped),
 		cmocka_unit_test(faults),
 		cmocka_unit_test(a_server_that_is_away),

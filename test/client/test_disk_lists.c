@@ -36,6 +36,7 @@ static void begin(struct setup *setup, uint64_t seed, uint32_t parts, const char
 {
 	cluster_leave_on_disk("lists");
 	cluster_leave_on_disk("offsets");
+	cluster_leave_on_disk("orig_id");
 	cluster_offer(offer);
 	setup_begin(setup, seed, parts, NULL);
 	drawn_begin();
@@ -288,6 +289,34 @@ static void bad_offsets(void **state)
 	finish(&setup);
 }
 
+/* The same of the index of original ids. */
+static void bad_index(void **state)
+{
+	(void)state;
+	struct setup setup;
+	char path[512];
+	enum { AUTHORS = 200 };
+	int64_t numbers[AUTHORS], found[AUTHORS];
+	for (int64_t i = 0; i < AUTHORS; i++)
+		numbers[i] = 10 * i + 7; /* the fixture's original ids */
+	const struct gw_orig_ids ids = {.count = AUTHORS, .dtype = GW_INT64, .numbers = numbers};
+	uint32_t author, paper;
+	begin(&setup, 637, 1, "tcp");
+	struct gw_client *client = open_servers(&setup, 1);
+	must(gw_node_type(client, "author", &author));
+	must(gw_node_type(client, "paper", &paper));
+	file_of(&setup, "node/author/orig_id.buckets", path);
+	damage(path);
+	expect(gw_node_ids(client, author, &ids, found, NULL), GW_PROTOCOL, "bucket");
+	file_of(&setup, "node/paper/orig_id.index", path);
+	assert_int_equal(truncate(path, 4096 + 200), 0);
+	const struct gw_orig_ids texts = {.count = 1, .offsets = (const uint64_t[]){0, 7}, .bytes = "paper-7"};
+	expect(gw_node_ids(client, paper, &texts, found, NULL), GW_FORMAT, path);
+	assert_non_null(strstr(gw_last_error(), "ends at byte 4296"));
+	gw_client_close(client);
+	finish(&setup);
+}
+
 /* A server that ends in the middle of an epoch, and comes back or is replaced: every batch arrives. */
 static void servers_come_and_go(void **state)
 {
@@ -347,11 +376,11 @@ static void clients_give_up(void **state)
 static gw_status draw_from_disk(void *context)
 {
 	const struct setup *setup = context;
-	static const char *const names[] = {"lists", "offsets"};
+	static const char *const names[] = {"lists", "offsets", "orig_id"};
 	const struct gw_client_options options = {.part_config = setup->fixture.folder,
 						  .threads = 1,
 						  .on_disk = names,
-						  .on_disk_count = 2,
+						  .on_disk_count = 3,
 						  .disk_cache = GW_DISK_CACHE_MIN};
 	struct gw_client *client;
 	struct gw_edge_list *list;
@@ -376,6 +405,12 @@ static gw_status draw_from_disk(void *context)
 	}
 	if (status == GW_OK)
 		gw_edge_list_free(list);
+	const struct gw_orig_ids known = {.count = 1, .dtype = GW_INT64, .numbers = (const int64_t[]){17}};
+	uint32_t author;
+	if (status == GW_OK)
+		status = gw_node_type(client, "author", &author);
+	if (status == GW_OK)
+		status = gw_node_ids(client, author, &known, src, NULL);
 	gw_client_close(client);
 	return status;
 }
@@ -398,6 +433,7 @@ int main(void)
 		cmocka_unit_test(columns_stay_beside_held_lists),
 		cmocka_unit_test(bad_files),
 		cmocka_unit_test(bad_offsets),
+		cmocka_unit_test(bad_index),
 		cmocka_unit_test(servers_come_and_go),
 		cmocka_unit_test(clients_give_up),
 		cmocka_unit_test(memory_runs_out),

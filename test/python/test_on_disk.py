@@ -55,6 +55,16 @@ def test_names(tmp_path, name):
             assert (some[:] == other[:]).all()
 
 
+def test_original_ids(parts):
+    with graphwire.open(parts, numpy=True) as whole:
+        ids = np.arange(whole.num_nodes())
+        original = whole.original_ids(ids)
+    assert (original != ids).any()
+    with graphwire.open(parts, on_disk="orig_id", disk_cache="1Mi", numpy=True) as graph:
+        assert (graph.original_ids(ids) == original).all()
+        assert (graph.ids_of(original) == ids).all()
+
+
 def test_long_lists(whole):
     """Edges of hubs, whose lists take several rounds of a search, beside the ends of all edges."""
     with graphwire.open(whole, numpy=True) as graph:
