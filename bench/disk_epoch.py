@@ -7,11 +7,12 @@
 Makes an R-MAT graph, and runs the same epoch by each of these ways in turn, each in a process of its own without torch:
 
     memory     the whole graph in memory, without a limit
-    disk       on_disk=, by --on-disk, in a control group whose memory is a quarter of the graph
+    disk       on_disk="feat" or "lists", in a control group whose memory is a quarter of the graph
+    offsets    the same with the offsets of lists on disk too
     lookahead  the same with lookahead=8 and, with --cache-share, rows that are kept (cache_bytes)
     memmap     batches without rows, and the rows by NumPy's memmap, in the same control group; stopped after --patience
 
-The last two are for rows alone. With --weight, edges are drawn by weight.
+Offsets are for lists alone, and the last two for rows. With --weight, edges are drawn by weight.
 
 Prints seconds of the epoch and its rate as a share of memory's (medians of the rounds), the blocks of 4 KiB that the
 rows of its batches touch, or the entries of lists of each batch, and what the disk alone needs for as many: in each
@@ -40,8 +41,9 @@ sys.modules["torch"] = None  # it takes more memory than the rest
 import graphwire, numpy as np
 folder, way, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 (rows,) = __import__("glob").glob(folder + "/part0/node/*/feat.npy")
-of_lists = "lists" in options["on_disk"]
-kept = {"on_disk": options["on_disk"], "disk_cache": options["disk_cache"]} if way != "memory" else {}
+of_lists = options["on_disk"] == "lists"
+left = [options["on_disk"]] + ["offsets"] * (way == "offsets")
+kept = {"on_disk": left, "disk_cache": options["disk_cache"]} if way != "memory" else {}
 ahead = {"lookahead": 8, "depth": 8, "cache_bytes": options["cache_bytes"]} if way == "lookahead" else {}
 graph = graphwire.open(folder, numpy=True, threads=2, **kept)
 seeds = np.random.default_rng(1).permutation(graph.num_nodes())[:options["seeds"]]
@@ -101,8 +103,7 @@ def bare_rate(folder: Path, bytes_: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--on-disk", type=lambda text: text.split(","), default=["feat"],
-                        help="feat, lists, or lists,offsets")
+    parser.add_argument("--on-disk", choices=["feat", "lists"], default="feat")
     parser.add_argument("--weight", action="store_true")
     parser.add_argument("--scale", default="20")
     parser.add_argument("--edge-factor", default="8")
@@ -123,8 +124,8 @@ def main() -> None:
                         "--edge-factor", arguments.edge_factor, "--features", arguments.columns, "--out", folder,
                         "--quiet", *(["--weights"] if arguments.weight else [])], check=True)
         bytes_ = sum(file.stat().st_size for file in folder.rglob("*.npy"))
-        of_lists = "lists" in arguments.on_disk
-        arguments.ways = arguments.ways or ("memory,disk" if of_lists else "memory,disk,lookahead,memmap")
+        of_lists = arguments.on_disk == "lists"
+        arguments.ways = arguments.ways or ("memory,disk,offsets" if of_lists else "memory,disk,lookahead,memmap")
         rows = (1 << int(arguments.scale)) * int(arguments.edge_factor if of_lists else arguments.columns) * 4
         options = {"on_disk": arguments.on_disk, "weight": arguments.weight, "disk_cache": arguments.disk_cache,
                    "seeds": arguments.seeds, "batch_size": arguments.batch_size,
@@ -154,7 +155,7 @@ def report(folder: Path, bytes_: int, rows: int, options: dict[str, object], arg
             seconds[way].append(figures["s"])
         rates.append(bare_rate(folder, rows))
     needs = facts["blocks"] / statistics.median(rates)
-    what = "entries" if "lists" in arguments.on_disk else "rows"
+    what = "entries" if arguments.on_disk == "lists" else "rows"
     print(f"a graph of {bytes_ >> 20} MiB within {bytes_ >> 22} MiB: {facts['rows']} {what} of {facts['row_bytes']} "
           f"bytes in {facts['blocks']} blocks")
     print(f"the disk alone, {statistics.median(rates) / 1000:.0f} k blocks/s ({min(rates) / 1000:.0f} to "

@@ -2,12 +2,12 @@
 
 relational_disk.py DIR RESULTS.jsonl ROUNDS BATCHES [MIB]
 
-kumo-engine maps its index. Graphwire keeps its neighbour lists, their offsets, and the times and original ids of nodes on
-disk. Each runs in a process of its own, which begins with an empty page cache, in a control group of MIB (a quarter of
-Graphwire's part) of memory (root). It draws BATCHES batches of 512 users at times of their own, fanouts 16 and 8,
-disjoint trees, without rows, and then as many others. Equal laws must return equally many edges. Prints thousand edges a
-second of each half, and of the second half the blocks of 4 KiB that were read from the disk, medians of the rounds. A
-line for each process goes to RESULTS. A system for which the memory does not suffice is left out, and said so.
+kumo-engine maps its index. Graphwire keeps its neighbour lists, their offsets, and the times and original ids of nodes
+on disk. Each runs in a process of its own, which begins with an empty page cache, in a control group of MIB (a quarter
+of Graphwire's part) of memory (root). It draws BATCHES batches of 512 users at times of their own, fanouts 16 and 8,
+disjoint trees, without rows, and then as many others. Equal laws must return equally many edges. Prints thousand edges
+a second of each half, and of the second half the blocks of 4 KiB that were read from the disk, medians of the rounds.
+A line for each process goes to RESULTS. A system for which the memory does not suffice is left out, and said so.
 """
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ bool gw_id_index_is_on_disk(const struct gw_client *client, uint32_t part, uint3
 
 /* --- Dense ids. --- */
 
-static gw_status ask_nodes(struct gw_id_search *search)
+static gw_status ask_dense(struct gw_id_search *search)
 {
 	const struct gw_place *place = &id_search_places(search)->nodes[search->part];
 	const struct gw_entry_list list = {.firsts = search->keys, .width = place->element_bytes, .n = search->n};
@@ -47,7 +47,7 @@ static gw_status ask_nodes(struct gw_id_search *search)
 	return gw_entry_rounds_post(&search->rounds, place, &list);
 }
 
-static gw_status take_nodes(struct gw_id_search *search)
+static gw_status take_dense(struct gw_id_search *search)
 {
 	const uint8_t width = (uint8_t)id_search_places(search)->nodes[search->part].element_bytes;
 	for (uint64_t i = 0; i < search->n; i++)
@@ -138,7 +138,7 @@ static gw_status id_search_ask(struct gw_entry_rounds *rounds)
 {
 	struct gw_id_search *search = rounds->owner;
 	if (id_search_places(search)->nodes)
-		return ask_nodes(search);
+		return ask_dense(search);
 	return search->located ? ask_windows(search) : ask_buckets(search);
 }
 
@@ -146,7 +146,7 @@ static gw_status id_search_take(struct gw_entry_rounds *rounds)
 {
 	struct gw_id_search *search = rounds->owner;
 	if (id_search_places(search)->nodes)
-		return take_nodes(search);
+		return take_dense(search);
 	return search->located ? take_windows(search) : take_buckets(search);
 }
 

@@ -36,6 +36,6 @@ bool gw_id_index_is_on_disk(const struct gw_client *client, uint32_t part, uint3
 
 void gw_id_search_start(struct gw_id_search *search);
 void gw_id_search_cancel(struct gw_id_search *search); /* makes it end soon; `done` is still called */
-void gw_id_search_free(struct gw_id_search *search);
+void gw_id_search_free(struct gw_id_search *search);   /* in the engine */
 
 #endif

@@ -378,9 +378,15 @@ static struct ids_call *ids_call_of(struct gw_fan_in *answers)
 	return (struct ids_call *)((char *)answers - offsetof(struct ids_call, answers));
 }
 
+/* Runs in the engine, which owns the searches' receive buffers. */
 static void ids_answered(struct gw_fan_in *answers, gw_status status)
 {
 	struct ids_call *call = ids_call_of(answers);
+	struct gw_error_kept kept;
+	gw_error_keep(&kept);
+	for (uint32_t p = 0; p < ids_meta(call)->num_parts; p++)
+		gw_id_search_free(&call->shares[p].search);
+	gw_error_restore(&kept);
 	if (status == GW_OK)
 		status = check_found(call);
 	gw_job_end(&call->ticket.job, status);
