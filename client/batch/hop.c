@@ -109,37 +109,67 @@ void gw_hop_free(struct gw_hop *hop)
 	gw_free(hop->is_split);
 }
 
+static gw_status share_begin(struct gw_hop_share *share, bool grouped)
+{
+	if (gw_vec_reserve(&share->rows, share->count * 8) != GW_OK ||
+	    gw_vec_reserve(&share->vertices, share->count * 8) != GW_OK ||
+	    (grouped && gw_vec_reserve(&share->groups, share->count * 4) != GW_OK))
+		return GW_NO_MEMORY;
+	share->grouped = grouped;
+	share->recorded = false;
+	share->reading = false;
+	return GW_OK;
+}
+
+/* The only part owns all nodes: the lists are copies. */
+static gw_status share_all(struct gw_hop_share *share, uint64_t start, const struct gw_frontier *frontier)
+{
+	const uint64_t *nodes = frontier->nodes, n = share->count = frontier->n;
+	if (share_begin(share, frontier->groups != NULL) != GW_OK)
+		return GW_NO_MEMORY;
+	uint64_t *rows = share->rows.data;
+	for (uint64_t i = 0; i < n; i++)
+		rows[i] = nodes[i] - start;
+	if (n > 0)
+		memcpy(share->vertices.data, nodes, n * 8);
+	if (n > 0 && frontier->groups)
+		memcpy(share->groups.data, frontier->groups, n * 4);
+	return GW_OK;
+}
+
 static gw_status hop_split(struct gw_hop *hop, uint32_t ntype, const struct gw_frontier *frontier)
 {
 	const uint64_t *nodes = frontier->nodes, n = frontier->n;
 	const uint64_t *starts = hop->engine->client->meta->ntypes[ntype].starts;
-	uint32_t parts = parts_of(hop);
+	const uint32_t parts = parts_of(hop);
 	if (gw_vec_reserve(&hop->owners[ntype], n * 4) != GW_OK)
 		return GW_NO_MEMORY;
 	uint32_t *owners = hop->owners[ntype].data;
+	struct gw_hop_share *shares = hop_share_of(hop, ntype, 0);
+	if (parts == 1) {
+		if (n > 0)
+			memset(owners, 0, n * 4);
+		return share_all(shares, starts[0], frontier);
+	}
 	for (uint32_t p = 0; p < parts; p++)
-		hop_share_of(hop, ntype, p)->count = 0;
+		shares[p].count = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		owners[i] = gw_book_owner(starts, parts, nodes[i]);
-		hop_share_of(hop, ntype, owners[i])->count++;
+		shares[owners[i]].count++;
 	}
 	for (uint32_t p = 0; p < parts; p++) {
-		struct gw_hop_share *share = hop_share_of(hop, ntype, p);
-		if (gw_vec_reserve(&share->rows, share->count * 8) != GW_OK ||
-		    gw_vec_reserve(&share->vertices, share->count * 8) != GW_OK ||
-		    (frontier->groups && gw_vec_reserve(&share->groups, share->count * 4) != GW_OK))
+		if (share_begin(&shares[p], frontier->groups != NULL) != GW_OK)
 			return GW_NO_MEMORY;
-		share->grouped = frontier->groups != NULL;
-		share->count = 0;
-		share->recorded = false;
-		share->reading = false;
+		shares[p].count = 0;
 	}
 	for (uint64_t i = 0; i < n; i++) {
-		struct gw_hop_share *share = hop_share_of(hop, ntype, owners[i]);
-		((uint64_t *)share->rows.data)[share->count] = nodes[i] - starts[owners[i]];
+		const uint32_t owner = owners[i];
+		struct gw_hop_share *share = &shares[owner];
+		const uint64_t at = share->count++;
+		((uint64_t *)share->rows.data)[at] = nodes[i] - starts[owner];
+		((uint64_t *)share->vertices.data)[at] = nodes[i];
 		if (frontier->groups)
-			((uint32_t *)share->groups.data)[share->count] = frontier->groups[i];
-		((uint64_t *)share->vertices.data)[share->count++] = nodes[i];
+			((uint32_t *)share->groups.data)[at] = frontier->groups[i];
 	}
 	return GW_OK;
 }

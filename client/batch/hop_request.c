@@ -8,6 +8,62 @@
 
 #define REPLY_BYTES_MAX (4u << 20)
 
+/* New picks of a reply: their lists, and what holds for each of them. */
+struct replied {
+	const uint32_t *counts;
+	const uint64_t *positions; /* NULL: the reply has none */
+	uint64_t lists, picks;
+	uint64_t bound; /* of the picks of a list */
+	uint64_t edges; /* a position is below it */
+	uint64_t step;  /* from a pick to the next one of the same list, at least */
+	bool ascend;
+	int32_t fanout;
+};
+
+/* A pick that is less than `step` after the one before it must be the first of its list, so both are counted. No loop
+ * has a branch on a pick. */
+static bool picks_are_good(const struct replied *reply)
+{
+	const uint32_t *counts = reply->counts;
+	const uint64_t *positions = reply->positions, edges = reply->edges, step = reply->step;
+	uint64_t longest = 0, beyond = 0, falls = 0, at = 0;
+	for (uint64_t i = 0; i < reply->lists; i++)
+		longest = counts[i] > longest ? counts[i] : longest;
+	if (longest > reply->bound || !positions)
+		return longest <= reply->bound;
+	for (uint64_t i = 0; i < reply->picks; i++)
+		beyond += positions[i] >= edges;
+	if (beyond || !reply->ascend)
+		return beyond == 0;
+	for (uint64_t i = 1; i < reply->picks; i++)
+		falls += positions[i] < positions[i - 1] + step;
+	for (uint64_t i = 0; i < reply->lists; i++) {
+		falls -= at > 0 && counts[i] > 0 && positions[at] < positions[at - 1] + step;
+		at += counts[i];
+	}
+	return falls == 0;
+}
+
+static gw_status bad_picks(const struct replied *reply)
+{
+	for (uint64_t i = 0, at = 0; i < reply->lists; i++) {
+		if (reply->counts[i] > reply->bound)
+			return gw_fail(GW_PROTOCOL, "a reply picks %u neighbours at fanout %d", reply->counts[i],
+				       reply->fanout);
+		for (uint64_t first = at, end = at + reply->counts[i]; at < end && reply->positions; at++) {
+			const uint64_t position = reply->positions[at];
+			if (position >= reply->edges)
+				return gw_fail(GW_PROTOCOL, "a reply picks position %llu of %llu",
+					       (unsigned long long)position, (unsigned long long)reply->edges);
+			if (reply->ascend && at > first && position < reply->positions[at - 1] + reply->step)
+				return gw_fail(GW_PROTOCOL, "a reply picks position %llu after %llu",
+					       (unsigned long long)position,
+					       (unsigned long long)reply->positions[at - 1]);
+		}
+	}
+	return GW_OK;
+}
+
 /* Checks that the peer returned no more picks than the draw allows, that the picks of a node ascend, and that they lie
  * within the peer's part. */
 static gw_status check_picks(const struct gw_hop_source *source, uint64_t dst_before, uint64_t edge_before)
@@ -15,30 +71,20 @@ static gw_status check_picks(const struct gw_hop_source *source, uint64_t dst_be
 	const struct gw_client *client = source->answers->job->engine->client;
 	const struct gw_list_places *lists = &client->list_places[source->direction][source->etype];
 	const struct gw_pick_rule *rule = &source->draw.rule;
-	bool in = source->direction == GW_IN, repeats = rule->replace && rule->fanout != GW_FANOUT_ALL;
-	uint64_t edges = in ? lists->edges[source->share->part] : client->meta->etypes[source->etype].count;
-	uint64_t bound = gw_draw_bound(&source->draw, lists->edges[source->share->part]);
+	const bool in = source->direction == GW_IN, repeats = rule->replace && rule->fanout != GW_FANOUT_ALL;
 	const struct gw_picks *picks = &source->picks;
-	const uint32_t *counts = picks->counts.data;
-	const uint64_t *positions = picks->positions.data;
-	uint64_t at = edge_before;
-	for (uint64_t i = dst_before; i < picks->dst_count; i++) {
-		if (counts[i] > bound)
-			return gw_fail(GW_PROTOCOL, "a reply picks %u neighbours at fanout %d", counts[i],
-				       rule->fanout);
-		if (source->draw.no_edge_ids)
-			continue;
-		for (uint64_t first = at, end = at + counts[i]; at < end; at++) {
-			if (positions[at] >= edges)
-				return gw_fail(GW_PROTOCOL, "a reply picks position %llu of %llu",
-					       (unsigned long long)positions[at], (unsigned long long)edges);
-			if (in && at > first && positions[at] < positions[at - 1] + !repeats)
-				return gw_fail(GW_PROTOCOL, "a reply picks position %llu after %llu",
-					       (unsigned long long)positions[at],
-					       (unsigned long long)positions[at - 1]);
-		}
-	}
-	return GW_OK;
+	const struct replied reply = {
+		.counts = (const uint32_t *)picks->counts.data + dst_before,
+		.positions = source->draw.no_edge_ids ? NULL : (const uint64_t *)picks->positions.data + edge_before,
+		.lists = picks->dst_count - dst_before,
+		.picks = picks->edge_count - edge_before,
+		.bound = gw_draw_bound(&source->draw, lists->edges[source->share->part]),
+		.edges = in ? lists->edges[source->share->part] : client->meta->etypes[source->etype].count,
+		.step = !repeats,
+		.ascend = in,
+		.fanout = rule->fanout,
+	};
+	return picks_are_good(&reply) ? GW_OK : bad_picks(&reply);
 }
 
 static void hop_request_replied(struct gw_link_op *link_op, gw_status status, const struct gw_completion *completion)

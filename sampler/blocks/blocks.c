@@ -320,18 +320,20 @@ static gw_status add_kept(struct gw_blocks *blocks, uint64_t n, const uint32_t *
 	struct gw_block_edges *edges = gw_blocks_edges_now(blocks);
 	struct gw_block_arrays *arrays = &blocks->arrays[blocks->edges_done];
 	int64_t *indptr = (int64_t *)arrays->indptr.data + blocks->rows_done;
+	const int64_t first = indptr[0];
 	uint64_t total = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		total += counts[i];
-		indptr[i + 1] = indptr[0] + (int64_t)total;
+		indptr[i + 1] = first + (int64_t)total;
 	}
 	gw_status status = total ? gw_blocks_edges_room(blocks, total) : GW_OK;
 	if (status != GW_OK || total == 0) {
 		blocks->rows_done += n;
 		return status;
 	}
-	for (uint64_t i = 0; !blocks->spec.no_edge_ids && i < total; i++)
-		((int64_t *)arrays->edge_ids.data)[edges->edge_count + i] = (int64_t)(positions[i] + edge_start);
+	int64_t *ids = blocks->spec.no_edge_ids ? NULL : (int64_t *)arrays->edge_ids.data + edges->edge_count;
+	for (uint64_t i = 0; ids && i < total; i++)
+		ids[i] = (int64_t)(positions[i] + edge_start);
 	size_t width = blocks->spec.wide_indices ? sizeof(int64_t) : sizeof(int32_t);
 	struct gw_node_list *nodes = &blocks->nodes[blocks->meta->etypes[edges->etype].src];
 	struct gw_relabel_source source = {.ids = neighbours};

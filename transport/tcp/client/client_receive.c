@@ -101,9 +101,8 @@ static void receive_landed(struct tcp_client *client)
  * group that spins, which has no wake-ups to save. */
 static void set_low_water(struct tcp_client *client)
 {
-	uint64_t mark = client->in_body && client->phase == CLIENT_OPEN && client->header.type == WIRE_DATA
-				? client->body_left
-				: 0;
+	const bool certain = client->header.type == WIRE_DATA || client->header.type == WIRE_REPLY;
+	uint64_t mark = client->in_body && client->phase == CLIENT_OPEN && certain ? client->body_left : 0;
 	if (mark >= CLIENT_LOW_WATER_MIN) {
 		if (client->low_water_max < CLIENT_LOW_WATER_MAX)
 			client->low_water_max = gw_socket_receive_buffer(client->io.fd) / 4;
