@@ -5,6 +5,7 @@
 
 #include "core/memory/alloc.h"
 #include "tools/builder/run_writer.h"
+#include "tools/phase.h"
 
 enum { SRC, DST, INPUT, TIME, REL, ARRAYS };
 
@@ -97,6 +98,11 @@ static void scatter_all(const struct gw_runs *runs, const uint64_t *input, struc
 	}
 }
 
+uint64_t gw_runs_edge_bytes(const struct gw_coo *coo)
+{
+	return 3 * sizeof(uint64_t) + (coo->time ? sizeof(*coo->time) : 0) + (coo->rel ? sizeof(*coo->rel) : 0);
+}
+
 static gw_status scatter_edges(struct gw_runs *runs, const uint64_t *input)
 {
 	const struct gw_coo *from = &runs->coo;
@@ -130,6 +136,7 @@ gw_status gw_runs_scatter(const struct gw_runs *runs, const void *data, uint64_t
 	if (runs->count == 1)
 		return GW_OK;
 	void *to = gw_spill_take(runs->spill, runs->coo.num_edges * bytes, &status);
+	struct gw_phase pass = gw_phase_begin(1, !runs->spill->reports);
 	if (status == GW_OK)
 		status = open_writer(runs, to, bytes, &writer);
 	for (uint64_t e = 0; e < runs->coo.num_edges && status == GW_OK; e++)
@@ -140,6 +147,8 @@ gw_status gw_runs_scatter(const struct gw_runs *runs, const void *data, uint64_t
 		gw_spill_give(to);
 		return status;
 	}
+	gw_phase_end_pass(&pass, "rows to runs", runs->coo.num_edges * (sizeof(*runs->to) + bytes),
+			  runs->coo.num_edges * bytes);
 	*out = to;
 	return GW_OK;
 }
@@ -152,12 +161,22 @@ gw_status gw_runs_make(struct gw_spill *spill, const struct gw_coo *coo, const u
 	*out = (struct gw_runs){.coo = *coo, .input = input, .count = 1, .to = coo->dst, .spill = spill};
 	if (run_edges == 0 || coo->num_edges <= run_edges)
 		return GW_OK;
+	struct gw_phase pass = gw_phase_begin(1, !spill->reports);
 	out->memory = run_edges * ARRAYS * sizeof(uint64_t);
 	out->indptr = gw_calloc(coo->num_dst + 1, sizeof(*out->indptr));
 	gw_status status = out->indptr ? runs_count(coo, out->indptr) : GW_NO_MEMORY;
 	if (status == GW_OK)
 		status = divide_rows(out, run_edges);
-	return status == GW_OK && out->count > 1 ? scatter_edges(out, input) : status;
+	if (status != GW_OK || out->count == 1)
+		return status;
+	gw_phase_end_pass(&pass, "lengths of lists", coo->num_edges * 2 * sizeof(uint64_t), 0);
+	pass = gw_phase_begin(1, !spill->reports);
+	status = scatter_edges(out, input);
+	if (status == GW_OK)
+		gw_phase_end_pass(&pass, "edges to runs",
+				  coo->num_edges * (gw_runs_edge_bytes(coo) - (input ? 0 : sizeof(*input))),
+				  coo->num_edges * gw_runs_edge_bytes(coo));
+	return status;
 }
 
 void gw_runs_own(struct gw_runs *runs, void *block)
