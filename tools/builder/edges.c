@@ -256,7 +256,8 @@ static gw_status write_transpose(struct builder_turned *t)
 	if (status == GW_OK)
 		status = gw_builder_stream_open(t, BUILDER_STREAM_ORIGINS, "out/eid", GW_UINT64, 1, NULL, NULL);
 	if (status == GW_OK)
-		status = gw_runs_make(&t->w->builder->spill, &coo, NULL, run_edges(t->w->builder, t->type), &runs);
+		status = gw_runs_make(&t->w->builder->spill, &coo, NULL, run_edges(t->w->builder, t->type),
+				      t->w->threads, &runs);
 	struct gw_phase pass = begin_pass(t, &runs);
 	for (uint32_t r = 0; r < runs.count && status == GW_OK; r++) {
 		status = append_transposed(t, &runs, r, coo.num_src);
@@ -323,7 +324,7 @@ static gw_status make_runs(struct builder_turned *t)
 				   .rel = rel ? rel : edges->rel};
 	if (status == GW_OK)
 		status = gw_runs_make(&t->w->builder->spill, &coo, edges->origin, run_edges(t->w->builder, t->type),
-				      &t->runs);
+				      t->w->threads, &t->runs);
 	gw_runs_own(&t->runs, keys);
 	gw_runs_own(&t->runs, rel);
 	return status;
