@@ -128,7 +128,7 @@ static gw_status generate(const struct generate_arguments *a)
 		status = gw_builder_create(a->name, &builder);
 	if (status != GW_OK)
 		return status;
-	status = gw_builder_limit(builder, a->out, a->build.memory);
+	status = gw_builder_limit(builder, a->out, a->build.memory, a->build.quiet);
 	gw_phase_hush(a->build.quiet);
 	struct gw_phase phase = gw_phase_begin(a->build.threads, a->build.quiet);
 	if (status == GW_OK)

@@ -12,7 +12,8 @@
 #define TELL_FROM_NS      (20 * GW_NS_PER_MS) /* shorter phases do not show what limited them */
 #define BUSY_SHARE        0.8  /* if threads are busy for a larger share of their time, the processors are the limit */
 #define BLOCK_BYTES       512u /* bytes of a block in ru_inblock */
-#define PUSHED_PER_SECOND 20   /* involuntary switches of one thread; above this rate processors are scarce */
+#define BINDS_MAX         160
+#define PUSHED_PER_SECOND 20 /* involuntary switches of one thread; above this rate processors are scarce */
 
 static void read_usage(uint64_t *cpu_ns, uint64_t *disk_bytes, long *switches)
 {
@@ -76,26 +77,46 @@ static const char *bound_by(const struct gw_phase *phase, double busy, double se
 	return "waiting is the limit: for memory pages, writes or another program";
 }
 
-void gw_phase_end(const struct gw_phase *phase, const char *what, uint64_t bytes)
+/* Returns the seconds. *binds: what limited them, "" if they are too few. */
+static double phase_limit(const struct gw_phase *phase, uint64_t bytes, char binds[BINDS_MAX])
 {
-	if (phase->quiet)
-		return;
 	uint64_t cpu_ns, disk_bytes, wall_ns = gw_now_ns() - phase->start_ns;
 	long switches;
 	read_usage(&cpu_ns, &disk_bytes, &switches);
 	unsigned usable = phase->threads < gw_processors() ? phase->threads : gw_processors();
 	double seconds = (double)(wall_ns ? wall_ns : 1) / GW_NS_PER_SECOND;
 	double busy = (double)(cpu_ns - phase->cpu_ns) / GW_NS_PER_SECOND / (seconds * usable);
-	char time[GW_UNIT_TEXT_MAX], rate[GW_UNIT_TEXT_MAX], amount[GW_UNIT_TEXT_MAX], binds[160] = "";
+	binds[0] = 0;
 	if (wall_ns >= TELL_FROM_NS)
-		snprintf(binds, sizeof(binds), ": %s (%u thread%s %.0f %% busy)",
+		snprintf(binds, BINDS_MAX, ": %s (%u thread%s %.0f %% busy)",
 			 bound_by(phase, busy, seconds, disk_bytes - phase->disk_bytes, switches - phase->switches,
 				  bytes),
 			 usable, usable == 1 ? "" : "s", busy * 100);
+	return seconds;
+}
+
+void gw_phase_end(const struct gw_phase *phase, const char *what, uint64_t bytes)
+{
+	char time[GW_UNIT_TEXT_MAX], rate[GW_UNIT_TEXT_MAX], amount[GW_UNIT_TEXT_MAX], binds[BINDS_MAX];
+	if (phase->quiet)
+		return;
+	double seconds = phase_limit(phase, bytes, binds);
 	gw_text_duration(time, seconds);
 	if (bytes == 0)
 		fprintf(stderr, "%s: %s%s\n", what, time, binds);
 	else
 		fprintf(stderr, "%s: %s in %s, %s/s%s\n", what, gw_text_bytes(amount, (double)bytes), time,
 			gw_text_bytes(rate, (double)bytes / seconds), binds);
+}
+
+void gw_phase_end_pass(const struct gw_phase *phase, const char *what, uint64_t read_bytes, uint64_t written_bytes)
+{
+	char time[GW_UNIT_TEXT_MAX], rate[GW_UNIT_TEXT_MAX], in[GW_UNIT_TEXT_MAX], out[GW_UNIT_TEXT_MAX],
+		binds[BINDS_MAX];
+	if (phase->quiet)
+		return;
+	double seconds = phase_limit(phase, read_bytes, binds), bytes = (double)read_bytes + (double)written_bytes;
+	fprintf(stderr, "pass: %s: %s read and %s written in %s, %s/s%s\n", what, gw_text_bytes(in, (double)read_bytes),
+		gw_text_bytes(out, (double)written_bytes), gw_text_duration(time, seconds),
+		gw_text_bytes(rate, bytes / seconds), binds);
 }

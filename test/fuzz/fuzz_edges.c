@@ -31,7 +31,7 @@ static void check_names(const struct gw_text *text, const uint64_t *refs, uint64
 	struct gw_numbering_column column = {.first = numbers, .rows = rows, .text = text->data};
 	struct gw_numbering numbering;
 	struct gw_spill spill = {0};
-	const struct gw_numbering_memory memory = {.spill = &spill, .bytes = rows % 2, .quiet = true};
+	const struct gw_numbering_memory memory = {.spill = &spill, .bytes = rows % 2};
 	gw_status status = gw_numbering_create(&column, 1, 1, &memory, &numbering);
 	assert(status == GW_OK && numbering.count <= rows);
 	status = gw_numbering_strings(&numbering, &column, 1, &spill, &offsets, &bytes);

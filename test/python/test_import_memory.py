@@ -1,6 +1,7 @@
 """graphwire import --memory: the graph has the same bytes with any limit, and the limit holds."""
 
 import gzip
+import re
 import resource
 import signal
 import subprocess
@@ -121,6 +122,55 @@ def test_runs_and_files_are_printed(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["g", "h"], done
     run("generate", "rmat", "--scale", 16, "--edge-factor", 8, "--out", tmp_path / "whole", "--quiet")
     assert tree(tmp_path / "g") == tree(tmp_path / "whole")
+
+
+AMOUNT = r"(\d+(?:\.\d+)? (?:B|KiB|MiB|GiB))"
+
+
+def text_of(number):
+    """As the program prints bytes."""
+    unit = 0
+    while number >= 1024:
+        number, unit = number / 1024, unit + 1
+    return f"{number:.3g} " + ("B", "KiB", "MiB")[unit]
+
+
+def test_passes_are_printed_with_their_bytes(tmp_path):
+    """A pass through files names what it reads and writes; in memory, no pass is named."""
+    ends, _ = edges_of(6, 200000)
+    np.save(tmp_path / "edges.npy", ends)
+    np.save(tmp_path / "feat.npy", np.zeros((200000, 3), np.float32))
+    words = [PROGRAM, "import", "--edges", tmp_path / "edges.npy", "--num-nodes", str(NODES), "--transpose",
+             "--edge-feature", f"feat={tmp_path}/feat.npy"]
+    said = {memory: subprocess.run([*words, "--out", tmp_path / memory, "--memory", memory], capture_output=True,
+                                   text=True, check=True).stderr for memory in ("100k", "100Mi")}
+    found = re.findall(rf"^pass: (.*): {AMOUNT} read and {AMOUNT} written in .*/s", said["100k"], re.M)
+    edges = len(ends)
+    assert [(what, read, written) for what, read, written in found] == [
+        ("input to edges", text_of(edges * 16), text_of(edges * 16)),
+        ("lengths of lists", text_of(edges * 16), "0 B"),
+        ("edges to runs", text_of(edges * 16), text_of(edges * 24)),
+        ("rows to runs", text_of(edges * 20), text_of(edges * 12)),
+        ("runs to lists", text_of(edges * 36), text_of(edges * 20)),
+        ("lengths of lists", text_of(edges * 16), "0 B"),
+        ("edges to runs", text_of(edges * 16), text_of(edges * 24)),
+        ("runs to out-lists", text_of(edges * 24), text_of(edges * 12))]
+    assert "pass: edges by their ids: " in said["100k"] and "pass:" not in said["100Mi"]
+
+
+def test_files_are_announced_before_they_are_made(tmp_path):
+    """Each step, in the order of the steps, and no file besides; --quiet says nothing."""
+    ends, _ = edges_of(7, 200000)
+    with gzip.open(tmp_path / "edges.tsv", "wt") as file:
+        file.writelines(f"{a}\t{b}\n" for a, b in ends)
+    words = [PROGRAM, "import", "--from", tmp_path / "edges.tsv", "--undirected", "--memory", "1"]
+    said = subprocess.run([*words, "--out", tmp_path / "g"], capture_output=True, text=True, check=True).stderr
+    size = rf"(?:of unknown size|of up to {AMOUNT})"
+    found = re.findall(rf"^memory: (.*) takes temporary files {size} in {tmp_path}/?, where .* are free$", said, re.M)
+    assert [what for what, _ in found] == [f"{tmp_path}/edges.tsv", "reading", "reversing", "sorting"]
+    assert found[1][1] == text_of(len(ends) * 16)
+    quiet = subprocess.run([*words, "--quiet", "--out", tmp_path / "h"], capture_output=True, text=True, check=True)
+    assert quiet.stderr == ""
 
 
 def texts_in(folder, texts):

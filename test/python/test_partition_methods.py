@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -166,6 +167,16 @@ def test_auto_takes_the_best_that_fits_and_says_which(seed, tmp_path):
                               "1", "--out", tmp_path / "vol"], capture_output=True, text=True)
     assert (refused.returncode, refused.stderr.count("\n")) == (1, 1) and "needs about" in refused.stderr
     assert not (tmp_path / "vol").exists()
+
+
+def test_files_are_announced_before_they_are_made(tmp_path):
+    src, dst = hubs(17, scale=16)
+    imported(tmp_path, src, dst)
+    done = subprocess.run([PROGRAM, "partition", tmp_path / "whole", "--num-parts", "2", "--method", "lp", "--memory",
+                           "4M", "--out", tmp_path / "parts"], capture_output=True, text=True, check=True)
+    found = re.findall(r"^memory: (.*) takes temporary files of up to .* in .*, where .* are free$", done.stderr, re.M)
+    assert found[:2] == ["the symmetric graph", "a part"] and set(found) <= {"the symmetric graph", "a part"}
+    assert len(done.stderr.splitlines()) == len(found)
 
 
 def test_lp_is_refused_below_its_memory(tmp_path):

@@ -25,7 +25,7 @@ static struct gw_spill spill; /* without files, unless a test opens it */
 
 static struct gw_numbering_memory limited(uint64_t bytes)
 {
-	return (struct gw_numbering_memory){.spill = &spill, .bytes = bytes, .quiet = true};
+	return (struct gw_numbering_memory){.spill = &spill, .bytes = bytes};
 }
 
 struct input {

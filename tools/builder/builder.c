@@ -129,15 +129,17 @@ gw_status gw_builder_own(struct gw_builder *builder, void *memory, void (*releas
 }
 
 /* A quarter is for arrays that stay, a half for sorting, and the rest for what the kernel keeps of files. */
-gw_status gw_builder_limit(struct gw_builder *builder, const char *out, uint64_t bytes)
+gw_status gw_builder_limit(struct gw_builder *builder, const char *out, uint64_t bytes, bool quiet)
 {
 	if (bytes == 0) {
 		struct gw_memory memory;
 		gw_memory_read("", -1, &memory);
 		bytes = memory.available / 10 * 7;
 	}
-	builder->run_bytes = bytes / 2;
-	return gw_spill_open(&builder->spill, out, bytes / 4);
+	builder->run_bytes = bytes > 1 ? bytes / 2 : 1; /* 0 would be no limit */
+	gw_status status = gw_spill_open(&builder->spill, out, bytes / 4);
+	builder->spill.reports = !quiet;
+	return status;
 }
 
 struct gw_spill *gw_builder_spill(struct gw_builder *builder, uint64_t *step_bytes)
@@ -235,6 +237,8 @@ gw_status gw_builder_mirror(struct gw_builder *builder, struct gw_builder_edges 
 		loops += edges->src[i] == edges->dst[i];
 	uint64_t total = 2 * count - loops;
 	gw_status status = GW_OK;
+	if (total <= SIZE_MAX / (3 * sizeof(uint64_t)))
+		status = gw_spill_announce_blocks(&builder->spill, total * 3 * sizeof(uint64_t), "reversing");
 	uint64_t *memory = gw_builder_take(builder, total, 3 * sizeof(*memory), &status);
 	if (status != GW_OK)
 		return gw_context(status, "reversed edges");

@@ -120,8 +120,8 @@ gw_status gw_builder_edge_strings(struct gw_builder *builder, uint32_t etype, co
 /* Limits the memory of the arrays that the builder takes and of the edges that it sorts to `bytes`, in addition to
  * 8 bytes for each node. 0: seven tenths of the memory that the process may use now. What exceeds the limit is in
  * temporary files in the parent folder of `out`, the folder of the graph. The graph's bytes are the same with any
- * limit. Call it before the builder takes arrays. GW_NO_MEMORY. */
-gw_status gw_builder_limit(struct gw_builder *builder, const char *out, uint64_t bytes);
+ * limit. quiet: says nothing of these files on stderr. Call it before the builder takes arrays. GW_NO_MEMORY. */
+gw_status gw_builder_limit(struct gw_builder *builder, const char *out, uint64_t bytes, bool quiet);
 
 /* The blocks within the limit, for what a caller needs besides gw_builder_take, and the bytes that one step may have
  * while it works; 0: any number. */

@@ -19,6 +19,7 @@
 #include "core/system/parallel.h"
 #include "tools/builder/builder_private.h"
 #include "tools/builder/streams.h"
+#include "tools/phase.h"
 
 #define RUN_EDGE_BYTES 80u /* of an edge while its run is sorted: its columns, their order, and scratch */
 
@@ -130,6 +131,12 @@ static void free_run(struct builder_turned *t)
 	gw_run_free(&t->run);
 }
 
+/* A pass through several runs is reported. */
+static struct gw_phase begin_pass(const struct builder_turned *t, const struct gw_runs *runs)
+{
+	return gw_phase_begin(t->w->threads, runs->count == 1 || !t->w->builder->spill.reports);
+}
+
 /* How many edges a run may have within the builder's memory; 0: any number. */
 static uint64_t run_edges(const struct gw_builder *builder, const struct builder_etype *type)
 {
@@ -179,7 +186,11 @@ static gw_status write_inverse(struct builder_turned *t)
 						 .threads = t->w->threads,
 						 .range_bytes = t->w->builder->run_bytes};
 		bool written;
-		return gw_inverse_write_parts(t->w->writer, &of, &written);
+		struct gw_phase pass = begin_pass(t, &t->runs);
+		gw_status status = gw_inverse_write_parts(t->w->writer, &of, &written);
+		if (status == GW_OK)
+			gw_phase_end(&pass, "pass: edges by their ids", 0);
+		return status;
 	}
 	gw_status status = gw_writer_map(t->w->writer, 0, key, &origins);
 	if (status != GW_OK)
@@ -245,11 +256,16 @@ static gw_status write_transpose(struct builder_turned *t)
 	if (status == GW_OK)
 		status = gw_builder_stream_open(t, BUILDER_STREAM_ORIGINS, "out/eid", GW_UINT64, 1, NULL, NULL);
 	if (status == GW_OK)
-		status = gw_runs_make(&t->w->builder->spill, &coo, NULL, run_edges(t->w->builder, t->type), &runs);
+		status = gw_runs_make(&t->w->builder->spill, &coo, NULL, run_edges(t->w->builder, t->type),
+				      t->w->threads, &runs);
+	struct gw_phase pass = begin_pass(t, &runs);
 	for (uint32_t r = 0; r < runs.count && status == GW_OK; r++) {
 		status = append_transposed(t, &runs, r, coo.num_src);
 		free_run(t);
 	}
+	if (status == GW_OK)
+		gw_phase_end_pass(&pass, "runs to out-lists", coo.num_edges * gw_runs_edge_bytes(&runs.coo),
+				  coo.num_edges * (t->streams[0].bytes + t->streams[1].bytes));
 	status = gw_builder_streams_close(t, status);
 	t->w->out_indptr[t->number] = runs.indptr;
 	runs.indptr = NULL;
@@ -276,10 +292,17 @@ static gw_status edge_relations(struct builder_turned *t, uint32_t **out)
 static gw_status write_runs(struct builder_turned *t)
 {
 	gw_status status = gw_builder_streams_open(t);
+	struct gw_phase pass = begin_pass(t, &t->runs);
+	const uint64_t before = t->w->stats.bytes;
 	for (uint32_t r = 0; r < t->runs.count && status == GW_OK; r++) {
 		status = write_run(t, r);
 		free_run(t);
 	}
+	uint64_t row = gw_runs_edge_bytes(&t->runs.coo);
+	for (uint32_t i = 0; i < t->stream_count; i++)
+		row += t->streams[i].scattered ? t->streams[i].bytes : 0;
+	if (status == GW_OK)
+		gw_phase_end_pass(&pass, "runs to lists", t->type->edges.count * row, t->w->stats.bytes - before);
 	return gw_builder_streams_close(t, status);
 }
 
@@ -301,7 +324,7 @@ static gw_status make_runs(struct builder_turned *t)
 				   .rel = rel ? rel : edges->rel};
 	if (status == GW_OK)
 		status = gw_runs_make(&t->w->builder->spill, &coo, edges->origin, run_edges(t->w->builder, t->type),
-				      &t->runs);
+				      t->w->threads, &t->runs);
 	gw_runs_own(&t->runs, keys);
 	gw_runs_own(&t->runs, rel);
 	return status;

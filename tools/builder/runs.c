@@ -4,23 +4,42 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
+#include "core/system/parallel.h"
 #include "tools/builder/run_writer.h"
+#include "tools/phase.h"
+
+#define PIECE_EDGES (256u << 10) /* whose runs are found before their columns are copied */
+#define GRAINS      16u
 
 enum { SRC, DST, INPUT, TIME, REL, ARRAYS };
 
 /* ---- runs ---- */
 
-static gw_status runs_count(const struct gw_coo *coo, uint64_t *indptr)
+struct counting_rows {
+	const struct gw_coo *coo;
+	uint64_t *indptr;
+};
+
+static gw_status count_lists(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	for (uint64_t e = 0; e < coo->num_edges; e++) {
-		gw_status status = gw_coo_check(coo, e);
+	(void)thread;
+	const struct counting_rows *c = context;
+	for (uint64_t e = begin; e < end; e++) {
+		gw_status status = gw_coo_check(c->coo, e);
 		if (status != GW_OK)
 			return status;
-		indptr[coo->dst[e] + 1]++;
+		__atomic_fetch_add(&c->indptr[c->coo->dst[e] + 1], 1, __ATOMIC_RELAXED);
 	}
+	return GW_OK;
+}
+
+static gw_status runs_count(const struct gw_coo *coo, unsigned threads, uint64_t *indptr)
+{
+	struct counting_rows counting = {coo, indptr};
+	gw_status status = gw_parallel_for(threads, coo->num_edges, PIECE_EDGES, count_lists, &counting);
 	for (uint64_t row = 0; row < coo->num_dst; row++)
 		indptr[row + 1] += indptr[row];
-	return GW_OK;
+	return status;
 }
 
 /* Ends a run before the first row that would make it too long. A list that is longer is a run of its own. */
@@ -81,39 +100,102 @@ static gw_status close_writer(struct gw_run_writer *writer, gw_status status)
 	return status != GW_OK ? status : closed;
 }
 
-static void scatter_all(const struct gw_runs *runs, const uint64_t *input, struct gw_run_writer to[ARRAYS])
+struct scatter {
+	const struct gw_runs *runs;
+	const uint64_t *input;
+	struct gw_run_writer to[ARRAYS];
+	uint16_t *run_of; /* [PIECE_EDGES] of the piece */
+	uint64_t first, count;
+};
+
+static gw_status find_runs(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	const struct gw_coo *from = &runs->coo;
-	for (uint64_t e = 0; e < from->num_edges; e++) {
-		uint32_t r = run_of_row(runs, from->dst[e]);
-		uint64_t dst = from->dst[e] - runs->rows[r], row = input ? input[e] : e;
-		gw_run_writer_add(&to[SRC], r, &from->src[e], sizeof(*from->src));
-		gw_run_writer_add(&to[DST], r, &dst, sizeof(dst));
-		gw_run_writer_add(&to[INPUT], r, &row, sizeof(row));
+	(void)thread;
+	const struct scatter *s = context;
+	for (uint64_t i = begin; i < end; i++)
+		s->run_of[i] = (uint16_t)run_of_row(s->runs, s->runs->coo.dst[s->first + i]);
+	return GW_OK;
+}
+
+static void scatter_words(struct scatter *s, int column, const uint64_t *from)
+{
+	for (uint64_t i = 0; i < s->count; i++)
+		gw_run_writer_add(&s->to[column], s->run_of[i], &from[s->first + i], sizeof(*from));
+}
+
+static void scatter_column(struct scatter *s, int column)
+{
+	const struct gw_coo *from = &s->runs->coo;
+	switch (column) {
+	case SRC:
+		scatter_words(s, SRC, from->src);
+		break;
+	case DST:
+		for (uint64_t i = 0; i < s->count; i++) {
+			uint64_t dst = from->dst[s->first + i] - s->runs->rows[s->run_of[i]];
+			gw_run_writer_add(&s->to[DST], s->run_of[i], &dst, sizeof(dst));
+		}
+		break;
+	case INPUT:
+		for (uint64_t i = 0; i < s->count && !s->input; i++) {
+			uint64_t row = s->first + i;
+			gw_run_writer_add(&s->to[INPUT], s->run_of[i], &row, sizeof(row));
+		}
+		if (s->input)
+			scatter_words(s, INPUT, s->input);
+		break;
+	case TIME:
 		if (from->time)
-			gw_run_writer_add(&to[TIME], r, &from->time[e], sizeof(*from->time));
-		if (from->rel)
-			gw_run_writer_add(&to[REL], r, &from->rel[e], sizeof(*from->rel));
+			scatter_words(s, TIME, (const uint64_t *)from->time);
+		break;
+	default:
+		for (uint64_t i = 0; i < s->count && from->rel; i++)
+			gw_run_writer_add(&s->to[REL], s->run_of[i], &from->rel[s->first + i], sizeof(*from->rel));
 	}
 }
 
-static gw_status scatter_edges(struct gw_runs *runs, const uint64_t *input)
+static gw_status scatter_columns(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	(void)thread;
+	for (uint64_t column = begin; column < end; column++)
+		scatter_column(context, (int)column);
+	return GW_OK;
+}
+
+/* A column has one thread, so its runs keep the order of the edges. */
+static void scatter_all(struct scatter *s, unsigned threads)
+{
+	uint64_t edges = s->runs->coo.num_edges;
+	for (s->first = 0; s->first < edges; s->first += s->count) {
+		s->count = edges - s->first < PIECE_EDGES ? edges - s->first : PIECE_EDGES;
+		gw_parallel_for(threads, s->count, PIECE_EDGES / GRAINS, find_runs, s);
+		gw_parallel_for(threads, ARRAYS, 1, scatter_columns, s);
+	}
+}
+
+uint64_t gw_runs_edge_bytes(const struct gw_coo *coo)
+{
+	return 3 * sizeof(uint64_t) + (coo->time ? sizeof(*coo->time) : 0) + (coo->rel ? sizeof(*coo->rel) : 0);
+}
+
+static gw_status scatter_edges(struct gw_runs *runs, const uint64_t *input, unsigned threads)
 {
 	const struct gw_coo *from = &runs->coo;
 	const bool used[ARRAYS] = {true, true, true, from->time != NULL, from->rel != NULL};
-	struct gw_run_writer writers[ARRAYS] = {{0}};
+	struct scatter s = {.runs = runs, .input = input, .run_of = gw_malloc(PIECE_EDGES * sizeof(*s.run_of))};
 	void *blocks[ARRAYS] = {NULL};
-	gw_status status = GW_OK;
+	gw_status status = s.run_of ? GW_OK : GW_NO_MEMORY;
 	for (int i = 0; i < ARRAYS; i++) {
 		uint64_t bytes = i == REL ? sizeof(uint32_t) : sizeof(uint64_t);
 		blocks[i] = used[i] ? runs_take(runs, from->num_edges * bytes, &status) : NULL;
 		if (used[i] && status == GW_OK)
-			status = open_writer(runs, blocks[i], bytes, &writers[i]);
+			status = open_writer(runs, blocks[i], bytes, &s.to[i]);
 	}
 	if (status == GW_OK)
-		scatter_all(runs, input, writers);
+		scatter_all(&s, threads);
 	for (int i = 0; i < ARRAYS; i++)
-		status = close_writer(&writers[i], status);
+		status = close_writer(&s.to[i], status);
+	gw_free(s.run_of);
 	runs->coo.src = blocks[SRC];
 	runs->coo.dst = blocks[DST];
 	runs->coo.time = blocks[TIME];
@@ -130,6 +212,7 @@ gw_status gw_runs_scatter(const struct gw_runs *runs, const void *data, uint64_t
 	if (runs->count == 1)
 		return GW_OK;
 	void *to = gw_spill_take(runs->spill, runs->coo.num_edges * bytes, &status);
+	struct gw_phase pass = gw_phase_begin(1, !runs->spill->reports);
 	if (status == GW_OK)
 		status = open_writer(runs, to, bytes, &writer);
 	for (uint64_t e = 0; e < runs->coo.num_edges && status == GW_OK; e++)
@@ -140,6 +223,8 @@ gw_status gw_runs_scatter(const struct gw_runs *runs, const void *data, uint64_t
 		gw_spill_give(to);
 		return status;
 	}
+	gw_phase_end_pass(&pass, "rows to runs", runs->coo.num_edges * (sizeof(*runs->to) + bytes),
+			  runs->coo.num_edges * bytes);
 	*out = to;
 	return GW_OK;
 }
@@ -147,17 +232,27 @@ gw_status gw_runs_scatter(const struct gw_runs *runs, const void *data, uint64_t
 /* ---- the whole ---- */
 
 gw_status gw_runs_make(struct gw_spill *spill, const struct gw_coo *coo, const uint64_t *input, uint64_t run_edges,
-		       struct gw_runs *out)
+		       unsigned threads, struct gw_runs *out)
 {
 	*out = (struct gw_runs){.coo = *coo, .input = input, .count = 1, .to = coo->dst, .spill = spill};
 	if (run_edges == 0 || coo->num_edges <= run_edges)
 		return GW_OK;
+	struct gw_phase pass = gw_phase_begin(threads, !spill->reports);
 	out->memory = run_edges * ARRAYS * sizeof(uint64_t);
 	out->indptr = gw_calloc(coo->num_dst + 1, sizeof(*out->indptr));
-	gw_status status = out->indptr ? runs_count(coo, out->indptr) : GW_NO_MEMORY;
+	gw_status status = out->indptr ? runs_count(coo, threads, out->indptr) : GW_NO_MEMORY;
 	if (status == GW_OK)
 		status = divide_rows(out, run_edges);
-	return status == GW_OK && out->count > 1 ? scatter_edges(out, input) : status;
+	if (status != GW_OK || out->count == 1)
+		return status;
+	gw_phase_end_pass(&pass, "lengths of lists", coo->num_edges * 2 * sizeof(uint64_t), 0);
+	pass = gw_phase_begin(threads, !spill->reports);
+	status = scatter_edges(out, input, threads);
+	if (status == GW_OK)
+		gw_phase_end_pass(&pass, "edges to runs",
+				  coo->num_edges * (gw_runs_edge_bytes(coo) - (input ? 0 : sizeof(*input))),
+				  coo->num_edges * gw_runs_edge_bytes(coo));
+	return status;
 }
 
 void gw_runs_own(struct gw_runs *runs, void *block)

@@ -41,7 +41,9 @@ struct gw_run {
  * one dst for each row of lists. run_edges 0: one run. GW_RANGE names the edge whose id is too large; GW_NO_MEMORY,
  * GW_IO. Free runs in any case. */
 gw_status gw_runs_make(struct gw_spill *spill, const struct gw_coo *coo, const uint64_t *input, uint64_t run_edges,
-		       struct gw_runs *out);
+		       unsigned threads, struct gw_runs *out);
+/* The bytes of an edge in a run. */
+uint64_t gw_runs_edge_bytes(const struct gw_coo *coo);
 /* Passes a block of the spill to the runs. NULL is allowed. */
 void gw_runs_own(struct gw_runs *runs, void *block);
 void gw_runs_free(struct gw_runs *runs);

@@ -43,22 +43,30 @@ void gw_spill_close(struct gw_spill *spill)
 	*spill = (struct gw_spill){0};
 }
 
-gw_status gw_spill_announce(const struct gw_spill *spill, uint64_t bytes, const char *what, bool quiet)
+gw_status gw_spill_announce(struct gw_spill *spill, uint64_t bytes, const char *what)
 {
 	char text[GW_UNIT_TEXT_MAX], free_text[GW_UNIT_TEXT_MAX];
 	struct statvfs disk;
 	if (bytes == 0 || !spill->folder || statvfs(spill->folder, &disk) != 0)
 		return GW_OK;
+	bool known = bytes != GW_SPILL_UNKNOWN;
 	uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
 	gw_text_bytes(text, (double)bytes);
 	gw_text_bytes(free_text, (double)free_bytes);
-	if (bytes > free_bytes)
+	if (known && bytes > free_bytes)
 		return gw_fail(GW_NO_SPACE, "%s: temporary files of up to %s do not fit: %s are free (--memory)",
 			       spill->folder, text, free_text);
-	if (!quiet)
-		fprintf(stderr, "memory: %s takes temporary files of up to %s in %s, where %s are free\n", what, text,
-			spill->folder, free_text);
+	if (known)
+		spill->announced = bytes;
+	if (spill->reports && bytes > SMALL_BYTES)
+		fprintf(stderr, "memory: %s takes temporary files of %s%s in %s, where %s are free\n", what,
+			known ? "up to " : "unknown size", known ? text : "", spill->folder, free_text);
 	return GW_OK;
+}
+
+gw_status gw_spill_announce_blocks(struct gw_spill *spill, uint64_t bytes, const char *what)
+{
+	return bytes > spill->budget && bytes > spill->announced ? gw_spill_announce(spill, bytes, what) : GW_OK;
 }
 
 int gw_spill_make_file(const struct gw_spill *spill)
@@ -75,18 +83,28 @@ int gw_spill_make_file(const struct gw_spill *spill)
 	return fd;
 }
 
-gw_status gw_spill_file(struct gw_spill *spill, uint64_t bytes, int *fd)
+/* head: bytes of the file in front of those that steps announce. */
+static gw_status make_announced(struct gw_spill *spill, uint64_t bytes, uint64_t head, int *fd)
 {
 	char text[GW_UNIT_TEXT_MAX];
+	gw_status status = bytes > spill->announced ? gw_spill_announce(spill, bytes, "an array") : GW_OK;
+	if (status != GW_OK)
+		return status;
 	*fd = gw_spill_make_file(spill);
-	int error = *fd < 0 ? errno : posix_fallocate(*fd, 0, (off_t)bytes);
+	int error = *fd < 0 ? errno : posix_fallocate(*fd, 0, (off_t)(head + bytes));
 	if (error && *fd >= 0)
 		close(*fd);
 	if (error)
 		return gw_fail_errno(GW_IO, error, "%s: a temporary file of %s", spill->folder,
 				     gw_text_bytes(text, (double)bytes));
+	spill->announced -= bytes < spill->announced ? bytes : spill->announced;
 	spill->file_bytes += bytes;
 	return GW_OK;
+}
+
+gw_status gw_spill_file(struct gw_spill *spill, uint64_t bytes, int *fd)
+{
+	return make_announced(spill, bytes, 0, fd);
 }
 
 static void *spill_file(struct gw_spill *spill, uint64_t bytes, gw_status *status)
@@ -94,7 +112,7 @@ static void *spill_file(struct gw_spill *spill, uint64_t bytes, gw_status *statu
 	char text[GW_UNIT_TEXT_MAX];
 	uint64_t length = bytes + PAGE_BYTES;
 	int fd;
-	*status = gw_spill_file(spill, length, &fd);
+	*status = make_announced(spill, bytes, PAGE_BYTES, &fd);
 	if (*status != GW_OK)
 		return NULL;
 	void *start = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -186,6 +204,8 @@ void gw_spill_give(void *block)
 		return;
 	const struct spill_head head = ((struct spill_head *)block)[-1];
 	if (head.mapped) {
+		uint64_t bytes = head.bytes - PAGE_BYTES, announced = head.spill->announced;
+		head.spill->announced = announced < UINT64_MAX - bytes ? announced + bytes : UINT64_MAX;
 		munmap(head.start, head.bytes);
 		close(head.fd);
 		return;

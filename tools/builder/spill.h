@@ -18,24 +18,32 @@ struct gw_spill {
 	char *folder;        /* of the files; NULL: no budget */
 	uint64_t budget;     /* bytes of memory that further blocks may take */
 	uint64_t file_bytes; /* of all files so far */
+	uint64_t announced;  /* bytes of files that are announced and do not exist */
+	bool reports;        /* on stderr: files before they are made, and passes through them */
 };
 
 /* Files lie in the parent folder of `out`, which must exist when the first one is made. GW_NO_MEMORY. */
 gw_status gw_spill_open(struct gw_spill *spill, const char *out, uint64_t budget);
 void gw_spill_close(struct gw_spill *spill); /* a zeroed one is allowed; give its blocks first */
 
-/* Opens a file without a name in the folder, with `bytes` reserved; the caller closes it. GW_IO names the folder. */
+/* Opens a file without a name in the folder, with `bytes` reserved; the caller closes it. GW_IO and GW_NO_SPACE name
+ * the folder. */
 gw_status gw_spill_file(struct gw_spill *spill, uint64_t bytes, int *fd);
 
-/* Says on stderr how much the disk must hold for a step, unless quiet. GW_NO_SPACE if it cannot. what: "sorting". A
- * spill without files says nothing. */
-gw_status gw_spill_announce(const struct gw_spill *spill, uint64_t bytes, const char *what, bool quiet);
+/* Says how much the disk must hold for a step, and so for the next files of as many bytes. GW_NO_SPACE if it cannot.
+ * what: "sorting". bytes: GW_SPILL_UNKNOWN if the step finds out, for a file of gw_spill_make_file. A spill without
+ * files says nothing, and less than 1 MiB is not reported. A file that no step has announced is announced when it is
+ * made. */
+#define GW_SPILL_UNKNOWN UINT64_MAX
+gw_status gw_spill_announce(struct gw_spill *spill, uint64_t bytes, const char *what);
+/* The same for blocks, unless the budget has room for them, or they are announced. */
+gw_status gw_spill_announce_blocks(struct gw_spill *spill, uint64_t bytes, const char *what);
 
 /* A file without a name in the spill's folder, for a block that grows; the caller closes it. -1 with errno. */
 int gw_spill_make_file(const struct gw_spill *spill);
 
-/* At least one byte, aligned to 64. On failure NULL: GW_NO_MEMORY, or GW_IO with the folder if the disk is full or
- * refuses a file. For sequences of calls: a call that finds *status set does nothing. */
+/* At least one byte, aligned to 64. On failure NULL: GW_NO_MEMORY, or with the folder GW_NO_SPACE, or GW_IO if the
+ * disk refuses a file. For sequences of calls: a call that finds *status set does nothing. */
 void *gw_spill_take(struct gw_spill *spill, uint64_t bytes, gw_status *status);
 /* Copies to and from a block. Those of a file are not mapped for it, and the disk begins to write them at once: where
  * memory is short, a fault reads pages ahead that are lost before they are used. GW_IO names the folder. */

@@ -231,14 +231,14 @@ static uint64_t index_bytes(const struct gw_builder *builder)
 }
 
 /* Says how much the disk must hold besides the graph, and fails early if it cannot. */
-static gw_status builder_check_files(const struct gw_builder *builder, bool quiet)
+static gw_status builder_check_files(struct gw_builder *builder)
 {
 	uint64_t bytes = 0;
 	for (uint32_t i = 0; i < builder->num_etypes; i++) {
 		uint64_t of_type = gw_builder_sort_files(builder, &builder->etypes[i]);
 		bytes = of_type > bytes ? of_type : bytes;
 	}
-	return gw_spill_announce(&builder->spill, bytes, "sorting", quiet);
+	return gw_spill_announce(&builder->spill, bytes, "sorting");
 }
 
 gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const struct gw_builder_options *options,
@@ -249,7 +249,7 @@ gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const
 	gw_status status = builder_make_schema(builder, &w.meta);
 	if (status != GW_OK)
 		return status;
-	status = builder_check_files(builder, options->quiet);
+	status = builder_check_files(builder);
 	if (status != GW_OK) {
 		gw_meta_destroy(w.meta);
 		return status;

@@ -155,7 +155,7 @@ static gw_status run_ids(const struct id_numbers_arguments *a)
 	im.threads = a->build.threads ? a->build.threads : gw_processors();
 	gw_status status = gw_builder_create("graph", &im.builder);
 	if (status == GW_OK)
-		status = gw_builder_limit(im.builder, a->out ? a->out : ".", a->build.memory);
+		status = gw_builder_limit(im.builder, a->out ? a->out : ".", a->build.memory, a->build.quiet);
 	if (status == GW_OK && !a->from)
 		printf("%llu\n", (unsigned long long)gw_import_memory(&im).bytes);
 	else if (status == GW_OK)

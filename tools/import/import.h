@@ -272,7 +272,7 @@ static inline void *gw_import_take(struct gw_import *im, uint64_t count, size_t 
 /* What a numbering of the import's values may use. */
 static inline struct gw_numbering_memory gw_import_memory(struct gw_import *im)
 {
-	struct gw_numbering_memory memory = {.quiet = im->options->build.quiet};
+	struct gw_numbering_memory memory;
 	memory.spill = gw_builder_spill(im->builder, &memory.bytes);
 	return memory;
 }

@@ -21,7 +21,6 @@ struct gw_numbering_column {
 struct gw_numbering_memory {
 	struct gw_spill *spill; /* has the results, and files; a zeroed one has no files */
 	uint64_t bytes;         /* of memory, besides 8 bytes for each number; 0: no limit */
-	bool quiet;             /* do not announce the files on stderr */
 };
 
 /* The arrays are blocks of the spill. */

@@ -14,6 +14,7 @@
 #include "core/system/parallel.h"
 #include "tools/builder/run_reader.h"
 #include "tools/builder/run_writer.h"
+#include "tools/phase.h"
 
 #define GRAIN       (4u << 10)
 #define BLOCKS_MAX  4096u
@@ -99,7 +100,7 @@ static gw_status pick_by_blocks(struct gw_import *im, const struct gw_import_pic
 	struct blocks b = {.pick = pick, .block_rows = fit > least ? fit : least};
 	b.count = pick->input_rows / b.block_rows + 1;
 	gw_status status = gw_spill_announce(spill, pick->count * (pick->row_bytes + sizeof(*b.rows)),
-					     "a feature in another order", im->options->build.quiet);
+					     "a feature in another order");
 	b.starts = gw_calloc(b.count + 1, sizeof(*b.starts));
 	if (status == GW_OK && !b.starts)
 		status = GW_NO_MEMORY;
@@ -108,13 +109,21 @@ static gw_status pick_by_blocks(struct gw_import *im, const struct gw_import_pic
 		status = GW_NO_MEMORY;
 	b.rows = gw_spill_take(spill, pick->count * sizeof(*b.rows), &status);
 	b.staged = gw_spill_take(spill, pick->count * pick->row_bytes, &status);
+	const uint64_t bytes = pick->count * pick->row_bytes, numbers = pick->count * sizeof(*b.rows);
+	struct gw_phase pass = gw_phase_begin(1, !spill->reports);
 	if (status == GW_OK && b.starts)
 		status = divide_nodes(&b, limit / BLOCK_SHARE);
 	if (status == GW_OK && b.starts && memory) {
+		gw_phase_end_pass(&pass, "nodes to blocks", numbers, numbers);
+		pass = gw_phase_begin(im->threads, !spill->reports);
 		stage_blocks(&b, im->threads, memory);
+		gw_phase_end_pass(&pass, "rows of blocks", pick->input_rows * pick->row_bytes + numbers, bytes);
 		gw_free(memory);
 		memory = NULL;
+		pass = gw_phase_begin(1, !spill->reports);
 		status = join_blocks(&b, limit / BLOCK_SHARE, to);
+		if (status == GW_OK)
+			gw_phase_end_pass(&pass, "blocks to rows", bytes + numbers, bytes);
 	}
 	gw_free(b.starts);
 	gw_free(memory);

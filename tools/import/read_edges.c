@@ -196,6 +196,8 @@ gw_status gw_import_read_all(struct gw_import *im)
 	gw_status status = GW_OK;
 	for (uint32_t s = 0; s < im->num_sets && status == GW_OK; s++) {
 		struct gw_import_set *set = &im->sets[s];
+		uint64_t arrays = 2ull + set->triples + (set->time_column ? 1u : 0u) + set->num_columns;
+		status = gw_spill_announce_blocks(gw_import_memory(im).spill, set->rows * 8 * arrays, "reading");
 		set->src_ids = gw_import_take(im, set->rows, 8, &status);
 		set->dst_ids = gw_import_take(im, set->rows, 8, &status);
 		if (set->triples)

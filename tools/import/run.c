@@ -49,6 +49,7 @@ static gw_status run_steps(struct gw_import *im)
 		status = gw_import_open_all(im);
 	if (status == GW_OK)
 		status = gw_import_open_tables(im);
+	uint64_t input_bytes = im->input_bytes; /* features are read when they are written */
 	if (status == GW_OK)
 		status = gw_import_open_features(im);
 	if (status == GW_OK)
@@ -64,13 +65,19 @@ static gw_status run_steps(struct gw_import *im)
 	}
 	gw_phase_end(&phase, inflated_bytes ? "open and inflate (one thread inflates a gzip stream)" : "open",
 		     inflated_bytes);
+	uint64_t step_bytes, before = gw_builder_spill(im->builder, &step_bytes)->file_bytes;
 	phase = gw_phase_begin(im->threads, quiet);
 	status = gw_import_read_all(im);
 	if (status == GW_OK)
 		status = gw_import_times(im);
 	if (status != GW_OK)
 		return status;
-	gw_phase_end(&phase, "parse", text_bytes ? text_bytes : im->input_bytes);
+	input_bytes = text_bytes ? text_bytes : input_bytes;
+	uint64_t written = gw_builder_spill(im->builder, &step_bytes)->file_bytes - before;
+	if (written)
+		gw_phase_end_pass(&phase, "input to edges", input_bytes, written);
+	else
+		gw_phase_end(&phase, "parse", input_bytes);
 	phase = gw_phase_begin(im->threads, quiet);
 	status = gw_import_number(im);
 	if (status != GW_OK)
@@ -93,7 +100,7 @@ gw_status gw_import_run(const struct gw_import_options *options, struct gw_build
 	if (status == GW_OK)
 		status = gw_builder_create(options->name ? options->name : "graph", &im.builder);
 	if (status == GW_OK)
-		status = gw_builder_limit(im.builder, options->out, options->build.memory);
+		status = gw_builder_limit(im.builder, options->out, options->build.memory, options->build.quiet);
 	if (status == GW_OK)
 		status = run_steps(&im);
 	if (status == GW_OK) {

@@ -61,6 +61,9 @@ static gw_status growing_fail(const struct growing *memory, uint64_t capacity, c
 /* Moves the text to a file. */
 static gw_status growing_to_file(struct growing *memory, uint64_t capacity, const char *name)
 {
+	gw_status status = gw_spill_announce(memory->spill, GW_SPILL_UNKNOWN, name);
+	if (status != GW_OK)
+		return status;
 	memory->fd = gw_spill_make_file(memory->spill);
 	if (memory->fd < 0)
 		return gw_fail_errno(GW_IO, errno, "%s: a temporary file in %s", name, memory->spill->folder);

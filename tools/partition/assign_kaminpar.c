@@ -172,6 +172,7 @@ static gw_status kaminpar_assign(struct kaminpar_plan *k)
 	struct gw_assignment *assignment = k->assignment;
 	uint64_t start_ns = gw_now_ns();
 	gw_status status = gw_spill_open(&k->spill, k->plan->out, 0);
+	k->spill.reports = true;
 	if (status == GW_OK)
 		status = gw_list_file_make(balance, &k->spill, gw_plan_lists_bytes(k->plan), balance->quantities > 1,
 					   &k->lists);

@@ -69,6 +69,7 @@ static gw_status lp_assign(struct lp_plan *lp)
 	struct gw_assignment *assignment = lp->assignment;
 	uint64_t start_ns = gw_now_ns();
 	gw_status status = gw_spill_open(&lp->spill, lp->plan->out, 0);
+	lp->spill.reports = true;
 	if (status == GW_OK)
 		status = gw_list_file_make(balance, &lp->spill, gw_plan_lists_bytes(lp->plan), false, &lp->lists);
 	if (status != GW_OK)

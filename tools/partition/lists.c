@@ -205,6 +205,9 @@ gw_status gw_list_file_make(const struct gw_balance *balance, struct gw_spill *s
 						 balance->plan->threads, &w.range);
 	out->nodes = w.range.nodes;
 	if (status == GW_OK)
+		status = gw_spill_announce(spill, gw_list_file_bytes_max(out->nodes, w.range.edges),
+					   "the symmetric graph");
+	if (status == GW_OK)
 		status = gw_spill_file(spill, gw_list_file_bytes_max(out->nodes, w.range.edges), &out->fd);
 	if (status == GW_OK)
 		status = lists_write_file(&w, bytes, weights);

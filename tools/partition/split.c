@@ -335,6 +335,7 @@ static gw_status prepare(struct gw_split *split, const char *folder, bool replac
 	if (!split->new_id || !split->old_id || !split->edge_id)
 		return GW_NO_MEMORY;
 	gw_status status = gw_spill_open(&split->spill, folder, gw_plan_lists_bytes(split->plan));
+	split->spill.reports = true;
 	if (status == GW_OK)
 		status = split_make_schema(split);
 	if (status == GW_OK)

@@ -251,7 +251,10 @@ gw_status gw_split_fill(struct gw_split *split, struct gw_split_lists *lists)
 			    .starts = neighbours->starts,
 			    .parts = split->plan->parts};
 	find_keys(&fill);
-	gw_status status = gw_numbers_make(&split->spill, edges, neighbours->count, &lists->ids);
+	uint64_t widths = gw_number_bytes(neighbours->count) + gw_number_bytes(split->in->etypes[lists->etype].count);
+	gw_status status = gw_spill_announce_blocks(&split->spill, edges * widths, "a part");
+	if (status == GW_OK)
+		status = gw_numbers_make(&split->spill, edges, neighbours->count, &lists->ids);
 	if (status == GW_OK)
 		status = gw_numbers_make(&split->spill, edges, split->in->etypes[lists->etype].count, &lists->at);
 	if (status != GW_OK)
