@@ -1,4 +1,5 @@
-/* Entries of one array of a part: of a column, of neighbours or of offsets, which are read as degree records.
+/* Entries of one array of a part: of a column, of neighbours, of an index of ids, or of offsets, which are read as
+ * degree records.
  *
  *   numbers of entries -> the array is in a region:    spans, including small gaps, in one read
  *                      -> it stays on the server's disk: a request for each entry's bytes (client/rows/rows_pull.h)

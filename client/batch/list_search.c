@@ -7,6 +7,7 @@
 #define WALKED    1024u
 #define BISECTED  64u
 #define ROUND     (128u << 10) /* of all lists in one round */
+#define RECORDS   (1u << 20)   /* bytes of degree records in one round */
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 
 struct list_question {
@@ -89,12 +90,24 @@ static gw_status search_post(struct gw_list_search *search, bool single)
 	return gw_entry_rounds_post(&search->rounds, place, &list);
 }
 
+static uint32_t record_step(const struct gw_list_search *search)
+{
+	const struct gw_node_places *offsets = search_offsets(search);
+	return offsets->columns * offsets->indptr[search->part].element_bytes;
+}
+
+/* Questions whose degree records one round reads. */
+static uint64_t records_max(const struct gw_list_search *search)
+{
+	const uint64_t records = RECORDS / (2 * record_step(search));
+	return records ? records : 1;
+}
+
 /* The degree records of the rows in `wanted`. */
 static gw_status search_post_records(struct gw_list_search *search)
 {
-	const struct gw_node_places *offsets = search_offsets(search);
-	const struct gw_place *place = &offsets->indptr[search->part];
-	const uint32_t step = offsets->columns * place->element_bytes;
+	const struct gw_place *place = &search_offsets(search)->indptr[search->part];
+	const uint32_t step = record_step(search);
 	const struct gw_entry_list list = {
 		.firsts = search->wanted.data, .width = 2 * step, .step = step, .n = search->asked_count};
 	return gw_entry_rounds_post(&search->rounds, place, &list);
@@ -175,15 +188,19 @@ static gw_status take_row_ends(struct gw_list_search *search)
 
 static gw_status ask_row_ends(struct gw_list_search *search)
 {
+	const uint64_t most = records_max(search);
 	search->asked_count = 0;
-	for (uint64_t i = 0; i < search->n; i++) {
+	for (uint64_t i = search->first; i < search->n && search->asked_count < most; i++) {
 		const struct list_question *question = question_at(search, i);
 		if (question->at < question->high)
 			round_add(search, i, middle_of(question));
+		else if (i == search->first)
+			search->first++;
 	}
 	search->take = take_row_ends;
 	if (search->asked_count)
 		return search_post_records(search);
+	search->first = 0;
 	for (uint64_t i = 0; i < search->n; i++) {
 		struct list_question *question = question_at(search, i);
 		question->row = question->at;
@@ -276,8 +293,8 @@ static gw_status ask_entries(struct gw_list_search *search)
 static gw_status take_offsets(struct gw_list_search *search)
 {
 	const uint64_t edges = lists_places(search)->edges[search->part];
-	for (uint64_t i = 0; i < search->n; i++) {
-		struct list_question *question = question_at(search, i);
+	for (uint64_t i = 0; i < search->asked_count; i++) {
+		struct list_question *question = question_at(search, search->first + i);
 		question->at = record_offset(search, i, false);
 		question->high = question->end = record_offset(search, i, true);
 		if (question->at > question->end || question->end > edges)
@@ -285,15 +302,19 @@ static gw_status take_offsets(struct gw_list_search *search)
 				       (unsigned long long)question->at, (unsigned long long)question->end,
 				       (unsigned long long)question->row, (unsigned long long)edges);
 	}
-	search->ask = ask_entries;
+	search->first += search->asked_count;
+	if (search->first == search->n) {
+		search->first = 0;
+		search->ask = ask_entries;
+	}
 	return GW_OK;
 }
 
 static gw_status ask_offsets(struct gw_list_search *search)
 {
-	for (uint64_t i = 0; i < search->n; i++)
-		((uint64_t *)search->wanted.data)[i] = question_at(search, i)->row;
-	search->asked_count = search->n;
+	search->asked_count = MIN(search->n - search->first, records_max(search));
+	for (uint64_t i = 0; i < search->asked_count; i++)
+		((uint64_t *)search->wanted.data)[i] = question_at(search, search->first + i)->row;
 	search->take = take_offsets;
 	return search_post_records(search);
 }
