@@ -27,7 +27,7 @@ void gw_phase_print_runs(bool quiet, uint64_t runs, uint64_t file_bytes);
 /* threads 0: all processors. */
 struct gw_phase gw_phase_begin(unsigned threads, bool quiet);
 
-/* A pass through temporary files, which reads and writes so many bytes of blocks. "pass: edges to 11 runs: 4.3 GB read
+/* A pass through temporary files, which reads and writes so many bytes of blocks. "pass: edges to runs: 4.3 GB read
  * and 6.4 GB written in 9.1 s, 1.2 GB/s: the processors are the limit (1 thread 97 % busy)". */
 void gw_phase_end_pass(const struct gw_phase *phase, const char *what, uint64_t read_bytes, uint64_t written_bytes);
 

@@ -157,20 +157,27 @@ static void scatter_column(struct scatter *s, int column)
 static gw_status scatter_columns(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	(void)thread;
-	for (uint64_t column = begin; column < end; column++)
-		scatter_column(context, (int)column);
-	return GW_OK;
+	struct scatter *s = context;
+	gw_status status = GW_OK;
+	for (uint64_t column = begin; column < end && status == GW_OK; column++) {
+		scatter_column(s, (int)column);
+		status = s->to[column].status;
+	}
+	return status;
 }
 
 /* A column has one thread, so its runs keep the order of the edges. */
-static void scatter_all(struct scatter *s, unsigned threads)
+static gw_status scatter_all(struct scatter *s, unsigned threads)
 {
 	uint64_t edges = s->runs->coo.num_edges;
-	for (s->first = 0; s->first < edges; s->first += s->count) {
+	gw_status status = GW_OK;
+	for (s->first = 0; s->first < edges && status == GW_OK; s->first += s->count) {
 		s->count = edges - s->first < PIECE_EDGES ? edges - s->first : PIECE_EDGES;
-		gw_parallel_for(threads, s->count, PIECE_EDGES / GRAINS, find_runs, s);
-		gw_parallel_for(threads, ARRAYS, 1, scatter_columns, s);
+		status = gw_parallel_for(threads, s->count, PIECE_EDGES / GRAINS, find_runs, s);
+		if (status == GW_OK)
+			status = gw_parallel_for(threads, ARRAYS, 1, scatter_columns, s);
 	}
+	return status;
 }
 
 uint64_t gw_runs_edge_bytes(const struct gw_coo *coo)
@@ -192,7 +199,7 @@ static gw_status scatter_edges(struct gw_runs *runs, const uint64_t *input, unsi
 			status = open_writer(runs, blocks[i], bytes, &s.to[i]);
 	}
 	if (status == GW_OK)
-		scatter_all(&s, threads);
+		status = scatter_all(&s, threads);
 	for (int i = 0; i < ARRAYS; i++)
 		status = close_writer(&s.to[i], status);
 	gw_free(s.run_of);
@@ -246,7 +253,8 @@ gw_status gw_runs_make(struct gw_spill *spill, const struct gw_coo *coo, const u
 	if (status != GW_OK || out->count == 1)
 		return status;
 	gw_phase_end_pass(&pass, "lengths of lists", coo->num_edges * 2 * sizeof(uint64_t), 0);
-	pass = gw_phase_begin(threads, !spill->reports);
+	const unsigned columns = 3u + (coo->time != NULL) + (coo->rel != NULL);
+	pass = gw_phase_begin(threads < columns ? threads : columns, !spill->reports);
 	status = scatter_edges(out, input, threads);
 	if (status == GW_OK)
 		gw_phase_end_pass(&pass, "edges to runs",
