@@ -430,9 +430,10 @@ def _numbers(rows: Any, dtype: np.dtype | None = None) -> np.ndarray:
     """Rows of the caller as numbers of this type; None: of theirs. Raises TypeError for what is no number."""
     try:
         found = host(rows)
-        if found.dtype.kind == "O":  # numbers of Python
+        absent = found.dtype.kind == "O" and any(one is None for one in found.ravel().tolist())
+        if found.dtype.kind == "O" and not absent:  # numbers of Python
             found = np.array(found.tolist())
-        if found.dtype.kind not in "cSU" and rows is not None:
+        if not absent and found.dtype.kind not in "cSUmM":
             return np.asarray(found, dtype)
     except OverflowError:  # an integer of more than 64 bits
         raise ValueError(f"rows are of {dtype}, which does not hold a number of {checks.shown(rows)}") from None
