@@ -60,7 +60,7 @@ void gw_client_sum(const struct gw_client *client, struct gw_client_stats *out, 
 	for (uint32_t e = 0; e <= client->engine_count; e++) {
 		out->copied_bytes += stats_load(&client->engines[e].copied_bytes);
 		out->ahead_bytes += stats_load(&client->engines[e].ahead_bytes);
-		out->cached_bytes += stats_load(&client->engines[e].kept_bytes);
+		out->cached_bytes += stats_load(&client->engines[e].cached_bytes);
 		for (uint32_t s = 0; s < client->server_count; s++) {
 			const struct gw_link_counts *counts = &client->engines[e].links[s].counts;
 			out->replica_rows += stats_load(&counts->near_rows);

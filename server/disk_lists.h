@@ -4,8 +4,8 @@
 
 #include "core/graph/part.h"
 
-/* GW_UNSUPPORTED: the lists stay on disk. Clients that know such lists request their entries (protocol/disk_call.h),
- * and draw and search themselves, so this meets only others. */
+/* GW_UNSUPPORTED: the lists, or their offsets, stay on disk. Clients that know such lists request their entries
+ * (protocol/disk_call.h), and draw and search themselves, so this meets only others. */
 static inline gw_status gw_disk_lists_refuse(const struct gw_graph_meta *meta, uint32_t etype,
 					     const struct gw_adjacency *lists)
 {
@@ -13,7 +13,7 @@ static inline gw_status gw_disk_lists_refuse(const struct gw_graph_meta *meta, u
 	if (!lists->on_disk)
 		return GW_OK;
 	return gw_fail(GW_UNSUPPORTED,
-		       "edge type %s: its lists stay on disk (serve --on-disk lists): upgrade the client",
+		       "edge type %s: its lists or their offsets stay on disk (serve --on-disk): upgrade the client",
 		       gw_meta_etype_text(meta, etype, text));
 }
 

@@ -109,7 +109,7 @@ static gw_status copy_from_window(struct gw_gather_op *op)
 	gw_row_window_copy(&op->share, op->ahead_at, end, op->to.rows,
 			   divided->elsewhere + divided->elsewhere_count + op->missing, &copied);
 	gw_gather_count(&op->engine->ahead_bytes, copied.ahead * op->row_bytes);
-	gw_gather_count(&op->engine->kept_bytes, copied.kept * op->row_bytes);
+	gw_gather_count(&op->engine->cached_bytes, copied.kept * op->row_bytes);
 	op->missing += copied.missing;
 	op->ahead_at = end;
 	if (end < count)

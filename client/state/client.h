@@ -165,7 +165,7 @@ struct gw_engine {
 	atomic_bool sleeps;            /* the thread sleeps, or is about to check `wakeups` and then sleep */
 	_Atomic uint64_t copied_bytes; /* of rows, from memory that this process can address */
 	_Atomic uint64_t ahead_bytes;  /* of rows that loaders copied from their windows instead of fetching them */
-	_Atomic uint64_t kept_bytes;   /* the same, of rows that they keep for an epoch */
+	_Atomic uint64_t cached_bytes; /* the same, of rows that they keep for an epoch */
 	_Atomic uint32_t open_links;
 	struct gw_job *connecting; /* lets the links connect: see gw_engine_for_call */
 	bool has_thread;

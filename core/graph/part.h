@@ -52,7 +52,8 @@ struct gw_part_options {
 	bool skip_checks; /* do not check offsets and ids (gw_part_check does) */
 	/* Selects arrays that the opening does not load; NULL: none. Only features, arrays that
 	 * gw_array_is_of_edges and gw_array_is_of_offsets have, and indexes of original ids and times may be selected.
-	 * gw_part_check does not check their values. Not with `mapped`. */
+	 * gw_part_check does not check their values, nor lists whose offsets or entries are among them. Not with
+	 * `mapped`. */
 	enum gw_array_apart (*set_apart)(const void *context, const char *key);
 	const void *apart_context;
 	/* Opens the part's lists alone (core/graph/part_lists.h): all other arrays stay apart, and their files need not

@@ -302,7 +302,7 @@ def run(words, *others, **options):
     global left
     whole(words, *others, **options)
     left -= "piece" in words
-    if not left:
+    if "piece" in words and not left:
         os.killpg(0, number)
 database_steps.run = run
 sys.exit(main(sys.argv[3:]))"""

@@ -14,6 +14,7 @@ For shell scripts:
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import tempfile
@@ -44,10 +45,13 @@ class Group:
 
     def remove(self) -> None:
         """Waits for processes that outlive the one that a test has started, such as a guard of a folder."""
+        deadline = time.monotonic() + 60
         while True:
-            with contextlib.suppress(OSError):
-                self.folder.rmdir()
-                return
+            try:
+                return self.folder.rmdir()
+            except OSError as error:
+                if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                    raise
             time.sleep(0.001)
 
 
