@@ -59,7 +59,7 @@ def parameters(of):
 @pytest.mark.parametrize("ours", LOADERS)
 def test_signatures(ours):
     """PyG's parameters, in its order, with its defaults; and our own."""
-    own = ["ids", "dtype", "depth", "lookahead", "cache_bytes", "cache_batches"]
+    own = ["ids", "dtype", "edge_ids", "depth", "lookahead", "cache_bytes", "cache_batches"]
     theirs = parameters(LOADERS[ours].__init__)
     mine = parameters(ours.__init__)
     assert list(mine) == [*theirs, *own]

@@ -231,9 +231,10 @@ class _Ahead(Loop):
 class SamplesAhead(DataLoader):
     """A DataLoader whose batches the library's threads sample.
 
-    A subclass sets _source, _sampler, _typed, _times, _ahead, transform and transform_sampler_output, defines _asked
-    and _add_seeds, and calls _begin. _sampler: what is drawn; its num_neighbors can be set at any time. _times: of all
-    seeds, int64 or float64; None: draws need none. _times_argument: that gives them; None: their nodes do.
+    A subclass sets _source, _sampler, _typed, _times, _ahead, _edge_ids, transform and transform_sampler_output,
+    defines _asked and _add_seeds, and calls _begin. _sampler: what is drawn; its num_neighbors can be set at any time.
+    _times: of all seeds, int64 or float64; None: draws need none. _times_argument: that gives them; None: their nodes
+    do. _edge_ids: whether batches have ids of edges, and their rows.
     """
 
     _source: Source
@@ -241,6 +242,7 @@ class SamplesAhead(DataLoader):
     _typed: bool
     _times: torch.Tensor | None
     _ahead: Options
+    _edge_ids: bool
     _times_argument: str | None = None
     _called = ""  # what the user calls, if it is not the class
     _draws_numbers = False  # whether _asked draws from the generator
@@ -288,13 +290,13 @@ class SamplesAhead(DataLoader):
         graph, draws = self._source.graph, self._sampler._draws
         if self._spec is None or self._spec[0].pid != graph._opened().pid or self._spec[1] is not draws:
             nodes = NodeSeeds(graph, {ntype: [] for ntype in self._seed_types}, None, one=True)
-            rows = self._source.rows
+            rows, edge_ids = self._source.rows, self._edge_ids and not draws.induced
             self._spec = graph._opened(), draws, Spec(
                 graph, draws.hops, nodes=nodes, features=rows.node_features(), labels=None,
-                edge_features={} if draws.induced else rows.edge_features(), replace=draws.replace,
+                edge_features=rows.edge_features() if edge_ids else {}, replace=draws.replace,
                 index_dtype="int64", dtype=rows.dtype, weight=draws.weight, time=draws.rules, pick=draws.pick,
                 disjoint=draws.disjoint, frontier="new", held_out=self._sampler.held_out,
-                edge_ids=not draws.induced, for_pyg=True)
+                edge_ids=edge_ids, for_pyg=True)
             if self._times is not None:
                 self._spec[2].pointer.real_times = self._times.is_floating_point()
                 if self._times_argument is not None:
@@ -345,7 +347,7 @@ class SamplesAhead(DataLoader):
         """Waits for a batch. Returns its SamplerOutput, which has the Sampled as `_sampled`."""
         fetched, ids = started.wait(), self._source.ids
         rows = self._source.rows
-        found = Induced(fetched, ids, rows.edge_features(), rows.dtype, Among(
+        found = Induced(fetched, ids, rows.edge_features() if self._edge_ids else None, rows.dtype, Among(
             ids.graph, self._sampler.held_out, started.draws.rules, started.asked.times)) if (
                 started.draws.induced) else Sampled(fetched, ids)
         out = started.draws.counted(found.output(self._typed, started.asked.slots))

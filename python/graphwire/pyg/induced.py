@@ -59,15 +59,17 @@ class Among:
 
 
 class Induced(Sampled):
-    """features: what is read for edges, {edge type: features}. dtype: of those of real numbers, or None."""
+    """features: what is read for edges, {edge type: features}; None: the caller does without ids of edges. dtype: of
+    those of real numbers, or None."""
 
-    def __init__(self, fetched: Fetched, ids: OriginalIds, features: Mapping[str, list[str]], dtype: Any,
-                 among: Among):
+    def __init__(self, fetched: Fetched, ids: OriginalIds, features: Mapping[str, list[str]] | None,
+                 dtype: Any, among: Among):
         super().__init__(fetched, ids)
         graph, groups = ids.graph, fetched.groups()
         nodes = {ntype: self._of_nodes(ntype, some) for ntype, some in zip(graph.ntypes, fetched.nodes())}
         self._among = among.find(nodes, None if groups is None else dict(zip(graph.ntypes, groups)))
-        named = [(etype, name) for etype, names in features.items() for name in names]
+        self._ids_wanted = features is not None
+        named = [(etype, name) for etype, names in (features or {}).items() for name in names]
         asked = [(graph.feature(name, etype=etype).pointer(), self._among[triple(etype)][1]) for etype, name in named]
         read = gather_all(graph._opened(), asked, torch, [real_code(dtype, torch)] * len(asked))
         self._edge_rows = dict(zip(named, map(torch.as_tensor, read)))
@@ -75,9 +77,9 @@ class Induced(Sampled):
     def edge_rows(self, etype: str, name: str) -> torch.Tensor:
         return self._edge_rows[etype, name]
 
-    def _edges(self) -> tuple[dict[EdgeType, torch.Tensor], dict[EdgeType, torch.Tensor]]:
+    def _edges(self) -> tuple[dict[EdgeType, torch.Tensor], dict[EdgeType, torch.Tensor | None]]:
         return ({etype: ends for etype, (ends, _) in self._among.items()},
-                {etype: self._edge_rows.get((":".join(etype), ORIGINAL), ids)
+                {etype: self._edge_rows.get((":".join(etype), ORIGINAL), ids) if self._ids_wanted else None
                  for etype, (_, ids) in self._among.items()})
 
     def _counts(self) -> tuple[None, None]:

@@ -13,6 +13,7 @@ import torch_geometric.loader as pyg
 from torch_geometric.sampler import EdgeSamplerInput, NegativeSampling
 from torch_geometric.sampler.base import SubgraphType
 
+from graphwire._base import checks
 from graphwire._base.keywords import keywords
 from graphwire._graph.rules import Weight
 from graphwire._train.lookahead import checked
@@ -84,8 +85,8 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
                  transform: Callable[[Any], Any] | None = None,
                  transform_sampler_output: Callable[[Any], Any] | None = None, is_sorted: bool = False,
                  filter_per_worker: bool | None = None, neighbor_sampler: Any = None, directed: bool = True, *,
-                 ids: str = "orig", dtype: Any = None, depth: int = 4, lookahead: int = 1, cache_bytes: int | str = 0,
-                 cache_batches: int = 0, **kwargs: Any):
+                 ids: str = "orig", dtype: Any = None, edge_ids: bool = True, depth: int = 4, lookahead: int = 1,
+                 cache_bytes: int | str = 0, cache_batches: int = 0, **kwargs: Any):
         subgraph_type = kind_of(subgraph_type, directed)
         check_together(weight_attr, temporal_strategy, time_attr is not None)
         without_effect({**kwargs, "is_sorted": is_sorted})
@@ -98,6 +99,7 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
                               None if given is None else given.graph, None if given is not None else time_attr,
                               dtype)
         self._ahead = self._source.looking(checked(depth, lookahead, cache_bytes, cache_batches))
+        self._edge_ids = checks.flag("edge_ids", edge_ids)
         self.data = self._source.data
         self.link_sampler = self._sampler = given or NeighborSampler(
             self._source, num_neighbors, subgraph_type, replace, disjoint, temporal_strategy, weight_attr=weight_attr)

@@ -12,6 +12,7 @@ import torch_geometric.loader as pyg
 from torch_geometric.sampler import NodeSamplerInput
 from torch_geometric.sampler.base import SubgraphType
 
+from graphwire._base import checks
 from graphwire._base.keywords import keywords
 from graphwire._graph.rules import Weight
 from graphwire._train.lookahead import checked
@@ -57,6 +58,8 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
     ids: "orig": all ids are those of the user's data, where the graph keeps them; "graph": the graph's ids.
     dtype: of a graph and its stores, the type of the features of real numbers: float32, float16, bfloat16 or float64.
         The library's threads convert the rows. None: their own; of those that were stored narrow, the original.
+    edge_ids: False: batches have neither e_id nor other attributes of edges. Sampling then takes less time, and servers
+        send half the bytes for each edge.
     depth, lookahead, cache_bytes, cache_batches: as graphwire.NodeLoader's, with the same batches as without. Each loop
         begins anew; the rows that are kept stay from loop to loop. cache_bytes reads the order of an epoch when it
         begins, so that it needs a sampler that knows it then. Edges of "induced" batches take no part.
@@ -83,8 +86,8 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
                  transform: Callable[[Any], Any] | None = None,
                  transform_sampler_output: Callable[[Any], Any] | None = None, is_sorted: bool = False,
                  filter_per_worker: bool | None = None, neighbor_sampler: Any = None, directed: bool = True, *,
-                 ids: str = "orig", dtype: Any = None, depth: int = 4, lookahead: int = 1, cache_bytes: int | str = 0,
-                 cache_batches: int = 0, **kwargs: Any):
+                 ids: str = "orig", dtype: Any = None, edge_ids: bool = True, depth: int = 4, lookahead: int = 1,
+                 cache_bytes: int | str = 0, cache_batches: int = 0, **kwargs: Any):
         subgraph_type = kind_of(subgraph_type, directed)
         check_together(weight_attr, temporal_strategy, time_attr is not None)
         without_effect({**kwargs, "is_sorted": is_sorted})
@@ -95,6 +98,7 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
                               None if given is None else given.graph, None if given is not None else time_attr,
                               dtype)
         self._ahead = self._source.looking(checked(depth, lookahead, cache_bytes, cache_batches))
+        self._edge_ids = checks.flag("edge_ids", edge_ids)
         self.data = self._source.data
         self.node_sampler = self._sampler = given or NeighborSampler(
             self._source, num_neighbors, subgraph_type, replace, disjoint, temporal_strategy, weight_attr=weight_attr)

@@ -32,7 +32,7 @@ class Sampled:
         if self._hops.repeats:
             batch = make_batch(graph, fetched.lease, fetched.spec)
             self._copies = Subgraph(batch, batch.seed_rows, graph.etypes)
-        self._given: dict[str, torch.Tensor] = {}
+        self._given: dict[str, torch.Tensor | None] = {}
         self._edge_index: dict[str, torch.Tensor] = {}
         self._rows: dict[str, torch.Tensor] = {}
 
@@ -58,16 +58,18 @@ class Sampled:
         return {ntype: self.node_rows(ntype, ORIGINAL) if self._ids.has_nodes(ntype) else self._of_nodes(ntype, ids)
                 for ntype, ids in zip(self._ids.graph.ntypes, self._fetched.nodes())}
 
-    def _edges(self) -> tuple[dict[EdgeType, torch.Tensor], dict[EdgeType, torch.Tensor]]:
-        """({edge type: edge_index}, {edge type: e_id}). The rows of edge_index are row and col of the SamplerOutput."""
+    def _edges(self) -> tuple[dict[EdgeType, torch.Tensor], dict[EdgeType, torch.Tensor | None]]:
+        """({edge type: edge_index}, {edge type: e_id; None without ids of edges}). The rows of edge_index are row and
+        col of the SamplerOutput."""
         names = {etype: triple(etype) for etype in self._ids.graph.etypes}
-        original = {etype: self.edge_rows(etype, ORIGINAL) for etype in names if self._ids.has_edges(etype)}
+        wanted = self._fetched.spec.form.edge_ids
+        original = {etype: self.edge_rows(etype, ORIGINAL) for etype in names if wanted and self._ids.has_edges(etype)}
         if self._copies is not None:
             return self._copies.ends, {etype: original[name] if name in original else self._copies.edges(etype)
                                        for name, etype in names.items()}
-        found = self._fetched.edges([name not in original for name in names])
+        found = self._fetched.edges([wanted and name not in original for name in names])
         return ({etype: ends for etype, (ends, _) in zip(names.values(), found)},
-                {etype: original[name] if ids is None else ids
+                {etype: original.get(name) if ids is None else ids
                  for (name, etype), (_, ids) in zip(names.items(), found)})
 
     def _counts(self) -> tuple[dict[str, list[int]] | None, dict[EdgeType, list[int]] | None]:
