@@ -26,6 +26,7 @@
 #include "client/tensors/leases.h"
 #include "core/errors/log.h"
 #include "core/errors/options.h"
+#include "core/files/disk.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 #include "core/system/limits.h"
@@ -194,6 +195,9 @@ static gw_status open_take_options(struct gw_client *client, const struct gw_cli
 			       "--on-disk and --disk-cache");
 	if (options->disk_cache && !options->on_disk_count)
 		return gw_fail(GW_INVALID, "disk_cache without on_disk: name what stays on disk");
+	if (options->disk_cache && options->disk_cache < GW_DISK_CACHE_MIN)
+		return gw_fail(GW_INVALID, "disk_cache of %llu bytes: it has at least 1 MiB",
+			       (unsigned long long)options->disk_cache);
 	if (options->on_disk_count && !options->on_disk)
 		return gw_fail(GW_INVALID, "%u features in on_disk, and no names", options->on_disk_count);
 	if (client->neighbours == GW_NEIGHBOURS_REQUESTS && options->server_count == 0 && !client->lists_only)

@@ -17,6 +17,7 @@
 #include "client/launched.h"
 #include "core/errors/options.h"
 #include "core/errors/status.h"
+#include "core/files/disk.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/histogram.h"
 #include "core/system/clock.h"
@@ -177,7 +178,7 @@ static const struct gw_option table[] = {
 	 "neighbours, ids and columns of all edges; \"offsets\": where each node's list begins",
 	 0, GW_OPTION_CALL(epoch_take_on_disk)},
 	{"disk-cache", "BYTES", "memory for blocks of these files, at least 1Mi (256Mi)", 0,
-	 GW_OPTION_NUMBER(C, client.disk_cache, 1, INT64_MAX, .needs = "on-disk")},
+	 GW_OPTION_NUMBER(C, client.disk_cache, GW_DISK_CACHE_MIN, INT64_MAX, .needs = "on-disk")},
 	{"ntype", "NAME", "node type of the seeds (default: the first with labels)", 1, GW_OPTION_TEXT(C, plan.ntype)},
 	{"edges", "ETYPE", "the seeds are edges of this type", 1, GW_OPTION_TEXT(C, plan.edges)},
 	{"negatives", "N", "negatives of each edge, each with another destination (default 1)", 1,

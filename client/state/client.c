@@ -35,6 +35,9 @@ gw_status gw_client_check(const struct gw_client *client)
 
 gw_status gw_fail_id(const char *what, int64_t id, uint64_t position, uint64_t count)
 {
+	if (count == 0)
+		return gw_fail(GW_RANGE, "%s %lld at position %llu: the graph has none of this type", what,
+			       (long long)id, (unsigned long long)position);
 	return gw_fail(GW_RANGE, "%s %lld at position %llu: ids run from 0 to %lld", what, (long long)id,
 		       (unsigned long long)position, (long long)count - 1);
 }

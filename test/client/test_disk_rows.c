@@ -207,7 +207,7 @@ static void bad_options(void **state)
 	expect_no_client(options, GW_INVALID, "no names");
 	options.on_disk = left;
 	options.disk_cache = 4096;
-	expect_no_client(options, GW_INVALID, "at least 1048576");
+	expect_no_client(options, GW_INVALID, "at least 1 MiB");
 	options = (struct gw_client_options){
 		.servers = setup.cluster.list, .server_count = 1, .on_disk = left, .on_disk_count = LEFT};
 	expect_no_client(options, GW_INVALID, "--on-disk");

@@ -124,6 +124,16 @@ def test_runs_and_files_are_printed(tmp_path):
     assert tree(tmp_path / "g") == tree(tmp_path / "whole")
 
 
+def test_blocks_that_stay_in_memory_are_not_announced(tmp_path):
+    """Columns of at most 1 MiB are never in files, so the disk need not have room for them."""
+    for edge_factor, files in (7, False), (9, True):  # 8 bytes for each of 2^14 nodes' edges
+        said = subprocess.run([PROGRAM, "generate", "rmat", "--scale", "14", "--edge-factor", str(edge_factor),
+                               "--memory", "64k", "--out", tmp_path / str(edge_factor)], capture_output=True,
+                              text=True).stderr
+        assert "memory: edges sorted in" in said
+        assert ("takes temporary files of up to" in said) is files, said
+
+
 AMOUNT = r"(\d+(?:\.\d+)? (?:B|KiB|MiB|GiB))"
 
 

@@ -150,17 +150,24 @@ static uint64_t run_edges(const struct gw_builder *builder, const struct builder
 	return builder->run_bytes && edges == 0 ? 1 : edges;
 }
 
+/* Of a column of the edges. */
+static uint64_t column_file(const struct gw_builder_edges *edges, uint64_t row_bytes)
+{
+	return edges->count * row_bytes > GW_SPILL_SMALL ? edges->count * row_bytes : 0;
+}
+
 uint64_t gw_builder_sort_files(const struct gw_builder *builder, const struct builder_etype *type)
 {
 	const struct gw_builder_edges *edges = &type->edges;
-	const uint64_t word = sizeof(uint64_t), most = run_edges(builder, type);
-	uint64_t edge = 5 * word + (edges->rel ? word : 0); /* columns, and keys before and after the scatter */
+	const uint64_t most = run_edges(builder, type);
+	const uint64_t words = 5u + (edges->rel ? 1u : 0) + (edges->transpose ? 7u : 0); /* columns; keys, twice */
+	uint64_t bytes = words * column_file(edges, sizeof(uint64_t));
 	if (most == 0 || edges->count <= most)
 		return 0;
 	for (uint32_t i = 0; i < type->arrays.count; i++)
-		edge += type->arrays.items[i].strings ? 0 : gw_builder_row_bytes(&type->arrays.items[i].array);
-	edge += edges->transpose ? 7 * word : 0;
-	return edges->count * edge;
+		if (!type->arrays.items[i].strings)
+			bytes += column_file(edges, gw_builder_row_bytes(&type->arrays.items[i].array));
+	return bytes;
 }
 
 /* ---- orig_id.inverse ---- */

@@ -14,8 +14,7 @@
 #include "core/memory/alloc.h"
 #include "core/memory/memory.h"
 
-#define SMALL_BYTES (1u << 20)
-#define PAGE_BYTES  4096u
+#define PAGE_BYTES 4096u
 
 struct spill_head {
 	struct gw_spill *spill; /* that the bytes return to, or that has the folder of the file; NULL: none */
@@ -58,7 +57,7 @@ gw_status gw_spill_announce(struct gw_spill *spill, uint64_t bytes, const char *
 			       spill->folder, text, free_text);
 	if (known)
 		spill->announced = bytes;
-	if (spill->reports && bytes > SMALL_BYTES)
+	if (spill->reports && bytes > GW_SPILL_SMALL)
 		fprintf(stderr, "memory: %s takes temporary files of %s%s in %s, where %s are free\n", what,
 			known ? "up to " : "unknown size", known ? text : "", spill->folder, free_text);
 	return GW_OK;
@@ -133,7 +132,7 @@ void *gw_spill_take(struct gw_spill *spill, uint64_t bytes, gw_status *status)
 {
 	if (*status != GW_OK)
 		return NULL;
-	bool counts = spill->folder && bytes > SMALL_BYTES;
+	bool counts = spill->folder && bytes > GW_SPILL_SMALL;
 	if (counts && bytes > spill->budget)
 		return spill_file(spill, bytes, status);
 	void *start = bytes < SIZE_MAX / 2 ? gw_malloc(bytes + 2 * sizeof(struct spill_head)) : NULL;
@@ -141,7 +140,7 @@ void *gw_spill_take(struct gw_spill *spill, uint64_t bytes, gw_status *status)
 		*status = gw_fail(GW_NO_MEMORY, "no memory for %llu bytes", (unsigned long long)bytes);
 		return NULL;
 	}
-	if (bytes > SMALL_BYTES)
+	if (bytes > GW_SPILL_SMALL)
 		gw_memory_huge(start, bytes + 2 * sizeof(struct spill_head));
 	spill->budget -= counts ? bytes : 0;
 	uintptr_t at = ((uintptr_t)start + 2 * sizeof(struct spill_head) - 1) / 64 * 64;

@@ -14,6 +14,8 @@
 
 #include "core/errors/status.h"
 
+#define GW_SPILL_SMALL (1u << 20) /* bytes: a block of at most so many is memory, whatever the budget */
+
 struct gw_spill {
 	char *folder;        /* of the files; NULL: no budget */
 	uint64_t budget;     /* bytes of memory that further blocks may take */
