@@ -107,7 +107,7 @@ def test_errors(parts):
             graphwire.open(parts, on_disk=names)
     for cache, error in [("1", ValueError), ("many", ValueError), ("2i", ValueError), (1.5, TypeError),
                          (-1, ValueError)]:
-        with pytest.raises(error, match="^disk_cache"):
+        with pytest.raises(error, match=r"^disk_cache"):
             graphwire.open(parts, on_disk="feat", disk_cache=cache)
     with pytest.raises(ValueError, match="without on_disk"):
         graphwire.open(parts, disk_cache="1Gi")

@@ -538,7 +538,8 @@ def test_rows_that_are_no_numbers_are_refused(graph, dtype):
     tensor = graph.create_tensor(f"kinds-{dtype}", (3, 2), dtype)
     for rows in (np.ones((1, 2), complex), torch.ones(1, 2, dtype=torch.complex64), [["1", "2"]], [[b"1", b"2"]],
                  np.array([["a", "b"]]), (one for one in [[1, 2]]), torch.ones(1, 2).to_sparse(), [[1], [2, 3]], None,
-                 [[None, 1.0]], np.array([["2020-01-01", "2020-01-02"]], "datetime64[D]"), {1: 2}, object(), *([[[2**70, 1]], np.array([[1.5, 2]], object)] if "int" in dtype else [])):
+                 [[None, 1.0]], np.array([["2020-01-01", "2020-01-02"]], "datetime64[D]"), {1: 2}, object(),
+                 *([[[2**70, 1]], np.array([[1.5, 2]], object)] if "int" in dtype else [])):
         with pytest.raises((TypeError, ValueError), match=r"^rows are [^\n]*$"):
             tensor[[1]] = rows
     assert not np.asarray(tensor[:].tolist()).any()

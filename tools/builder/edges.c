@@ -150,7 +150,7 @@ static uint64_t run_edges(const struct gw_builder *builder, const struct builder
 	return builder->run_bytes && edges == 0 ? 1 : edges;
 }
 
-/* Of a column of the edges. */
+/* Bytes of the file of a column of the edges. */
 static uint64_t column_file(const struct gw_builder_edges *edges, uint64_t row_bytes)
 {
 	return edges->count * row_bytes > GW_SPILL_SMALL ? edges->count * row_bytes : 0;
