@@ -56,7 +56,7 @@ static const struct gw_option table[] = {
 
 /* ---- the replay's pace ---- */
 
-#define SWEEP_TRIES 4
+#define SWEEP_TRIES 12
 #define VALUES_MAX  8
 
 /* One distance of the pace, and the values to try. */
@@ -101,12 +101,13 @@ static gw_status sweep_one(struct sample_bed *bed, uint32_t threads, const struc
 static gw_status sweep(struct sample_bed *bed, uint32_t threads)
 {
 	static const struct sweep_step steps[] = {
+		{offsetof(struct replay_pace, level), {1, 2}},
 		{offsetof(struct replay_pace, slots), {8, 16, 32, 64, 128, 256}},
 		{offsetof(struct replay_pace, run), {16, 32, 64, 128, 256, 512, REPLAY_RUN_MAX}},
 		{offsetof(struct replay_pace, offsets), {4, 8, 16, 32, 64}},
 	};
 	gw_status status = GW_OK;
-	bed->pace = (struct replay_pace){.run = 256, .offsets = 16, .slots = 64};
+	bed->pace = (struct replay_pace){.run = 256, .offsets = 16, .slots = 64, .level = 2};
 	for (size_t s = 0; s < sizeof(steps) / sizeof(*steps) && status == GW_OK; s++)
 		status = sweep_one(bed, threads, &steps[s]);
 	return status;
@@ -175,13 +176,16 @@ static void bench_sample_report(struct sample_arguments *a, uint32_t threads, co
 	if (bare > 0)
 		snprintf(loop, sizeof(loop), "bare loop: %.4g M edges/s, ratio %.3f (%.3f to %.3f)", bare, of_loop.half,
 			 of_loop.quarter, of_loop.three_quarters);
-	snprintf(note, sizeof(note),
-		 "ratios of neighbouring repeats, median (quartiles): ceiling %.3f (%.3f to %.3f); %s\n"
-		 "%-10s %.0f edges and %.0f nodes a batch; %s maps%s; vectors: %s\n"
-		 "%-10s the ceiling prefetches in runs of %u lists, offsets %u lists ahead, slots %u neighbours ahead",
-		 of_ceiling.half, of_ceiling.quarter, of_ceiling.three_quarters, loop, "", bed->edges_per_batch,
-		 bed->inputs_per_batch, bed->hash ? "hash" : "dense", bed->no_edge_ids ? ", no edge ids" : "",
-		 gw_vectors_name(gw_vectors_used()), "", bed->pace.run, bed->pace.offsets, bed->pace.slots);
+	snprintf(
+		note, sizeof(note),
+		"ratios of neighbouring repeats, median (quartiles): ceiling %.3f (%.3f to %.3f); %s\n"
+		"%-10s %.0f edges and %.0f nodes a batch; %s maps%s; vectors: %s\n"
+		"%-10s the ceiling prefetches in runs of %u lists, offsets %u lists ahead, slots %u neighbours ahead,\n"
+		"%-10s neighbours into the cache of level %u",
+		of_ceiling.half, of_ceiling.quarter, of_ceiling.three_quarters, loop, "", bed->edges_per_batch,
+		bed->inputs_per_batch, bed->hash ? "hash" : "dense", bed->no_edge_ids ? ", no edge ids" : "",
+		gw_vectors_name(gw_vectors_used()), "", bed->pace.run, bed->pace.offsets, bed->pace.slots, "",
+		bed->pace.level);
 	struct gw_bench_result result = {
 		.title = title,
 		.unit = "M edges/s",
@@ -199,12 +203,13 @@ static void bench_sample_report(struct sample_arguments *a, uint32_t threads, co
 			   {"run", .number = bed->pace.run},
 			   {"offsets_ahead", .number = bed->pace.offsets},
 			   {"slots_ahead", .number = bed->pace.slots},
+			   {"level", .number = bed->pace.level},
 			   {"vectors", .text = gw_vectors_name(gw_vectors_used())}},
 	};
 	if (bare > 0) {
-		result.fields[11] = (struct gw_bench_field){"bare_loop", .number = bare};
-		result.fields[12] = (struct gw_bench_field){"bare_loop_ratio", .number = value / bare};
-		result.fields[13] = (struct gw_bench_field){"bare_loop_pair_ratio", .number = of_loop.half};
+		result.fields[12] = (struct gw_bench_field){"bare_loop", .number = bare};
+		result.fields[13] = (struct gw_bench_field){"bare_loop_ratio", .number = value / bare};
+		result.fields[14] = (struct gw_bench_field){"bare_loop_pair_ratio", .number = of_loop.half};
 	}
 	gw_bench_report(&a->bench, &result);
 }
@@ -274,7 +279,7 @@ int gw_bench_sample(int argc, char **argv)
 			.batches = 100,
 			.fanouts = {15, 10, 5},
 			.hops = 3,
-			.pace = {.run = 256, .offsets = 16, .slots = 64}},
+			.pace = {.run = 256, .offsets = 16, .slots = 64, .level = 2}},
 	};
 	gw_options_parse(&options, argc, argv, &a);
 	a.bed.count = a.bed.batches;

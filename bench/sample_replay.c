@@ -138,8 +138,16 @@ INLINE void prefetch_slot(const struct gw_relabel *relabel, uint32_t id, bool de
 	gw_hash_map_prefetch(&relabel->hash_map, id);
 }
 
+INLINE void prefetch_neighbour(const uint32_t *neighbour, uint32_t level)
+{
+	if (level == 1)
+		__builtin_prefetch(neighbour);
+	else
+		__builtin_prefetch(neighbour, 0, 2);
+}
+
 /* Offsets of lists [at, at + n); neighbours prefetched. Returns the number of neighbours. */
-INLINE uint64_t replay_lists(struct replay_walk *w, uint64_t at, uint64_t n, uint32_t ahead)
+INLINE uint64_t replay_lists(struct replay_walk *w, uint64_t at, uint64_t n, uint32_t ahead, uint32_t level)
 {
 	uint64_t picks = 0;
 	for (uint64_t i = at; i < at + n; i++) {
@@ -149,14 +157,15 @@ INLINE uint64_t replay_lists(struct replay_walk *w, uint64_t at, uint64_t n, uin
 		*(const volatile uint32_t *)&w->indptr[w->nodes[i] + 1];
 		for (uint32_t j = 0; j < w->counts[i]; j++, picks++) {
 			w->elements[picks] = begin + *w->picks++;
-			__builtin_prefetch(&w->indices[w->elements[picks]]);
+			prefetch_neighbour(&w->indices[w->elements[picks]], level);
 		}
 	}
 	return picks;
 }
 
 /* The same with what a draw by weight reads before the neighbours. nothing: 0, unknown to the compiler. */
-INLINE uint64_t replay_weighted_lists(struct replay_walk *w, uint64_t at, uint64_t n, uint32_t ahead, uint64_t nothing)
+INLINE uint64_t replay_weighted_lists(struct replay_walk *w, uint64_t at, uint64_t n, uint32_t ahead, uint32_t level,
+				      uint64_t nothing)
 {
 	const uint32_t *columns = w->columns;
 	uint64_t picks = 0;
@@ -179,7 +188,7 @@ INLINE uint64_t replay_weighted_lists(struct replay_walk *w, uint64_t at, uint64
 		begin += (uint32_t)(entries & nothing);
 		for (uint32_t j = 0; j < w->counts[i]; j++, picks++) {
 			w->elements[picks] = begin + *w->picks++;
-			__builtin_prefetch(&w->indices[w->elements[picks]]);
+			prefetch_neighbour(&w->indices[w->elements[picks]], level);
 		}
 	}
 	return picks;
@@ -203,7 +212,7 @@ INLINE void replay_neighbours(struct replay_walk *w, const struct gw_relabel *re
 }
 
 INLINE void replay_hop(struct replay_walk *walk, const struct gw_relabel *relabel, const struct replay_pace *pace,
-		       bool weighted, bool dense)
+		       bool weighted, bool dense, uint32_t level)
 {
 	static volatile uint64_t zero;
 	struct replay_walk w = *walk;
@@ -211,24 +220,29 @@ INLINE void replay_hop(struct replay_walk *walk, const struct gw_relabel *relabe
 	const struct replay_pace p = *pace;
 	for (uint64_t at = 0; at < w.rows; at += p.run) {
 		uint64_t n = w.rows - at < p.run ? w.rows - at : p.run;
-		uint64_t picks = weighted ? replay_weighted_lists(&w, at, n, p.offsets, nothing)
-					  : replay_lists(&w, at, n, p.offsets);
+		uint64_t picks = weighted ? replay_weighted_lists(&w, at, n, p.offsets, level, nothing)
+					  : replay_lists(&w, at, n, p.offsets, level);
 		replay_neighbours(&w, relabel, picks, p.slots, dense);
 	}
 	walk->sum = w.sum;
 }
 
+/* One instance of the loops for each map, draw and level. */
 static void replay_one_hop(struct replay_walk *walk, const struct gw_relabel *relabel, const struct replay_pace *pace,
 			   bool weighted)
 {
-	if (weighted && relabel->dense)
-		replay_hop(walk, relabel, pace, true, true);
-	else if (weighted)
-		replay_hop(walk, relabel, pace, true, false);
-	else if (relabel->dense)
-		replay_hop(walk, relabel, pace, false, true);
-	else
-		replay_hop(walk, relabel, pace, false, false);
+#define WITH(of_weights, of_ids, to_level)                                                                             \
+	if (weighted == (of_weights) && relabel->dense == (of_ids) && pace->level == (to_level))                       \
+	replay_hop(walk, relabel, pace, of_weights, of_ids, to_level)
+	WITH(false, false, 1);
+	WITH(false, false, 2);
+	WITH(false, true, 1);
+	WITH(false, true, 2);
+	WITH(true, false, 1);
+	WITH(true, false, 2);
+	WITH(true, true, 1);
+	WITH(true, true, 2);
+#undef WITH
 }
 
 uint64_t replay_batch(const struct replay *replay, uint64_t batch, const struct replay_pace *pace, uint64_t *sum)

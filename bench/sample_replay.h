@@ -16,11 +16,12 @@
 #define REPLAY_DRAWS_MAX 144 /* draws of a list: 4 * SAMPLE_FANOUT_MAX + 16 */
 #define REPLAY_WEIGHTS   255 /* instead of a number of draws: the weights of the complete list are read */
 
-/* How far ahead of their use addresses are prefetched. */
+/* How far ahead of their use addresses are prefetched, and to where. */
 struct replay_pace {
 	uint32_t run;     /* lists; all their neighbours are prefetched before the first is read */
 	uint32_t offsets; /* lists */
 	uint32_t slots;   /* neighbours */
+	uint32_t level;   /* the cache into which neighbours are prefetched: 1 or 2 */
 };
 
 /* One hop of one batch: where its data begins in the trace. */
