@@ -119,9 +119,9 @@ static uint64_t record_offset(const struct gw_list_search *search, uint64_t i, b
 	const struct gw_node_places *offsets = search_offsets(search);
 	const uint8_t width = (uint8_t)offsets->indptr[search->part].element_bytes;
 	const uint32_t column = search_client(search)->meta->etypes[search->etype].column;
+	const size_t at = column + (end ? offsets->columns : 0);
 	uint64_t offset = 0;
-	memcpy(&offset, gw_entries_at(&search->rounds.read, i) + (column + (end ? offsets->columns : 0)) * width,
-	       width);
+	memcpy(&offset, gw_entries_at(&search->rounds.read, i) + at * width, width);
 	return offset;
 }
 

@@ -2,12 +2,12 @@
  * and look-ups have the bytes of lists in memory; faults of files, servers, clients and memory. The oracle is a
  * standalone client that has loaded everything. */
 #include <fcntl.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -191,15 +191,19 @@ static void file_of(const struct setup *setup, const char *key, char path[512])
 	snprintf(path, 512, "%s/%s", meta->folder, gw_meta_array(meta, 0, key)->file);
 }
 
-/* From now on reads of the open file fail with EIO: /proc/self/mem stands for it, whose lowest pages are not mapped. */
+/* From now on reads of the open file fail with EIO: /proc/self/mem stands for it, whose lowest pages are not mapped.
+ * The names of descriptors are read, because threads open and close others meanwhile. */
 static void lose_medium(const char *path)
 {
-	struct stat wanted, found;
+	char wanted[PATH_MAX], link[64], found[PATH_MAX];
 	int mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC), swapped = 0;
 	assert_true(mem >= 0);
-	assert_int_equal(stat(path, &wanted), 0);
+	assert_non_null(realpath(path, wanted));
 	for (int fd = 3; fd < 1024; fd++) {
-		if (fstat(fd, &found) == 0 && found.st_ino == wanted.st_ino && found.st_dev == wanted.st_dev)
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		ssize_t length = readlink(link, found, sizeof(found) - 1);
+		found[length > 0 ? length : 0] = 0;
+		if (strcmp(found, wanted) == 0)
 			swapped += dup2(mem, fd) == fd;
 	}
 	assert_true(swapped > 0);
