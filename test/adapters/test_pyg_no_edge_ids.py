@@ -6,7 +6,7 @@ from __future__ import annotations
 import graphwire
 import pytest
 import torch
-from graphwire.pyg import LinkNeighborLoader, NeighborLoader, relational
+from graphwire.pyg import LinkNeighborLoader, NeighborLoader
 from row_sets import read_bytes
 from torch_geometric.data import Data, HeteroData
 
@@ -27,6 +27,8 @@ def typed():
 
 DATA = typed()
 PLAIN = Data(x=torch.randn(80, 2), edge_index=torch.randint(0, 80, (2, 600)), edge_attr=torch.rand(600, 2))
+
+
 def batches(make, **options):
     torch.manual_seed(5)
     return list(make(**options))
@@ -65,12 +67,6 @@ def test_all_else_is_the_same(source, kind):
           ["edge_attr"])
     options["weight_attr"] = {RATES: "edge_attr"}
     check(lambda **more: NeighborLoader(source, input_nodes="user", **options, **more), ["edge_attr"])
-
-
-def test_the_loader_of_a_table(source):
-    table = {"user": list(range(40)), "y": [0.5] * 40}
-    check(lambda **more: relational(source, table, [4, 3], ("user", "user"), target="y", batch_size=16, **more),
-          ["edge_attr"])
 
 
 @pytest.mark.parametrize("kind", ["directional", "bidirectional", "induced"])

@@ -291,6 +291,24 @@ def test_a_table_without_times_or_targets(graph):
     assert batch["user"].y.tolist() == [0, 1] and batch["user"].batch[:2].tolist() == [0, 1]
 
 
+def test_batches_without_ids_of_edges():
+    """Nodes and edges are the same; no attribute of edges is left but where they are."""
+    data, of = Database(0, True).data(), ("event", "of", "user")
+    data[of].edge_attr = torch.rand(EVENTS)
+    table = {"who": list(range(USERS)), "y": [0.5] * USERS}
+
+    def batches(wanted):
+        torch.manual_seed(5)
+        return list(relational(data, table, [4, 3], ("user", "who"), target="y", batch_size=4, edge_ids=wanted))
+
+    pairs = list(zip(batches(True), batches(False), strict=True))
+    assert len(pairs) == 4
+    for batch, without in pairs:
+        assert {"e_id", "edge_attr"} <= set(batch[of].keys()) and not {"e_id", "edge_attr"} & set(without[of].keys())
+        assert all(torch.equal(batch[ntype].n_id, without[ntype].n_id) for ntype in batch.node_types)
+        assert all(torch.equal(batch[etype].edge_index, without[etype].edge_index) for etype in batch.edge_types)
+
+
 def test_a_transform_has_the_targets(graph):
     """The user's transform comes last. The targets replace a feature y of the nodes, and are copies."""
     def transform(batch):
