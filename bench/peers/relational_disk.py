@@ -24,7 +24,7 @@ from control_group import ControlGroup, drop_page_cache
 
 FANOUTS = [16, 8]
 ON_DISK = ["lists", "offsets", "time", "orig_id"]
-CACHE = "64Mi"  # of their blocks
+CACHE = "256Mi"  # of their blocks
 SYSTEMS = {"kumo-engine, most recent": None, "Graphwire, last": {"time": "time", "pick": "last"},
            "Graphwire, temporal uniform": {"time": "time"}}
 
