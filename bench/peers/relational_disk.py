@@ -24,7 +24,7 @@ from control_groups import drop_page_cache, within
 
 FANOUTS = [16, 8]
 ON_DISK = ["lists", "offsets", "time", "orig_id"]
-CACHE = "64Mi"  # of their blocks
+CACHE = "256Mi"  # of their blocks
 SYSTEMS = {"kumo-engine, most recent": None, "Graphwire, last": {"time": "time", "pick": "last"},
            "Graphwire, temporal uniform": {"time": "time"}}
 
