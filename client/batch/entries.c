@@ -193,7 +193,7 @@ static void rounds_go_on(struct gw_entry_rounds *rounds)
 	rounds->steps = true;
 	while (status == GW_OK) {
 		rounds->arrived = false;
-		status = rounds->ask(rounds);
+		status = rounds->calls->ask(rounds->owner);
 		if (status == GW_OK && !rounds->arrived) {
 			rounds->steps = false;
 			return;
@@ -204,7 +204,7 @@ static void rounds_go_on(struct gw_entry_rounds *rounds)
 	rounds->steps = false;
 	if (status == GW_END)
 		status = GW_OK;
-	rounds->done(rounds, status == GW_OK ? GW_OK : gw_context(status, "part %u", rounds->part));
+	rounds->calls->done(rounds->owner, status == GW_OK ? GW_OK : gw_context(status, "part %u", rounds->part));
 }
 
 static void round_read(struct gw_link_op *op, gw_status status, const struct gw_completion *completion)
@@ -215,14 +215,19 @@ static void round_read(struct gw_link_op *op, gw_status status, const struct gw_
 	op->owner = NULL;
 	if (status == GW_OK && answers->status != GW_OK)
 		status = gw_fail_text(answers->status, answers->text);
-	rounds->status = status == GW_OK ? rounds->take(rounds) : status;
+	rounds->status = status == GW_OK ? rounds->calls->take(rounds->owner) : status;
 	rounds->arrived = true;
 	if (!rounds->steps)
 		rounds_go_on(rounds);
 }
 
-void gw_entry_rounds_start(struct gw_entry_rounds *rounds, gw_status status)
+void gw_entry_rounds_start(struct gw_entry_rounds *rounds, struct gw_fan_in *answers, uint32_t part,
+			   const struct gw_entry_calls *calls, void *owner, gw_status status)
 {
+	rounds->answers = answers;
+	rounds->part = part;
+	rounds->calls = calls;
+	rounds->owner = owner;
 	rounds->status = status;
 	rounds_go_on(rounds);
 }

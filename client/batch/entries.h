@@ -44,25 +44,29 @@ gw_status gw_entries_read(struct gw_entries *read, struct gw_fan_in *answers, ui
 void gw_entries_cancel(struct gw_entries *read);
 void gw_entries_free(struct gw_entries *read);
 
-/* Reads in rounds, each of which says what the next one reads: a piece of `answers`. Reused. Zero-initialized is empty.
- * The caller sets these fields: */
+/* Reads in rounds, each of which says what the next one reads. */
+struct gw_entry_calls {
+	gw_status (*ask)(void *owner);  /* posts the next round. GW_END: no round is left */
+	gw_status (*take)(void *owner); /* what the round read */
+	/* Once, in the engine, perhaps before the start returns. */
+	void (*done)(void *owner, gw_status status);
+};
+
+/* Reused. Zero-initialized is empty. */
 struct gw_entry_rounds {
+	struct gw_entries read;
+	/* Private: */
+	const struct gw_entry_calls *calls;
+	void *owner;
 	struct gw_fan_in *answers;
 	uint32_t part;
-	/* Posts the next round. GW_END: no round is left. */
-	gw_status (*ask)(struct gw_entry_rounds *rounds);
-	gw_status (*take)(struct gw_entry_rounds *rounds); /* what the round read */
-	/* Once, in the engine, perhaps before the start returns. */
-	void (*done)(struct gw_entry_rounds *rounds, gw_status status);
-	void *owner;
-	/* Private: */
-	struct gw_entries read;
 	gw_status status;    /* of the last round */
 	bool steps, arrived; /* it is in a step; its round has ended meanwhile */
 };
 
-/* status: not GW_OK ends the rounds before the first. */
-void gw_entry_rounds_start(struct gw_entry_rounds *rounds, gw_status status);
+/* Starts the rounds of a part, a piece of `answers`. status: not GW_OK ends them before the first. */
+void gw_entry_rounds_start(struct gw_entry_rounds *rounds, struct gw_fan_in *answers, uint32_t part,
+			   const struct gw_entry_calls *calls, void *owner, gw_status status);
 /* For `ask`, once in each round. */
 gw_status gw_entry_rounds_post(struct gw_entry_rounds *rounds, const struct gw_place *place,
 			       const struct gw_entry_list *list);

@@ -180,10 +180,8 @@ static void columns_arrived(struct gw_hop_source *source)
 		gw_fan_in_end_one(source->answers, source->round_status);
 		return;
 	}
-	for (uint64_t i = 0; i < rounds->read_count; i++) {
-		const struct gw_entries *read = &source->column_entries[rounds->reads[i].column];
-		rounds->got[i] = read->received.data + ((const uint64_t *)read->received_at.data)[i];
-	}
+	for (uint64_t i = 0; i < rounds->read_count; i++)
+		rounds->got[i] = gw_entries_at(&source->column_entries[rounds->reads[i].column], i);
 	draw_next(source);
 }
 

@@ -44,6 +44,7 @@ static bool picks_are_good(const struct replied *reply)
 	return falls == 0;
 }
 
+/* The same rules pick by pick, to name the first that is broken. */
 static gw_status bad_picks(const struct replied *reply)
 {
 	for (uint64_t i = 0, at = 0; i < reply->lists; i++) {

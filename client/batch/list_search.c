@@ -50,33 +50,28 @@ static uint64_t middle_of(const struct list_question *question)
 
 /* --- Rounds. --- */
 
-static gw_status search_ask(struct gw_entry_rounds *rounds)
+static gw_status search_ask(void *owner)
 {
-	struct gw_list_search *search = rounds->owner;
+	struct gw_list_search *search = owner;
 	return search->ask(search);
 }
 
-static gw_status search_take(struct gw_entry_rounds *rounds)
+static gw_status search_take(void *owner)
 {
-	struct gw_list_search *search = rounds->owner;
+	struct gw_list_search *search = owner;
 	return search->take(search);
 }
 
-static void search_done(struct gw_entry_rounds *rounds, gw_status status)
+static void search_done(void *owner, gw_status status)
 {
-	struct gw_list_search *search = rounds->owner;
+	const struct gw_list_search *search = owner;
 	search->done(search->owner, status);
 }
 
 static void search_start(struct gw_list_search *search, gw_status status)
 {
-	search->rounds.answers = search->answers;
-	search->rounds.part = search->part;
-	search->rounds.ask = search_ask;
-	search->rounds.take = search_take;
-	search->rounds.done = search_done;
-	search->rounds.owner = search;
-	gw_entry_rounds_start(&search->rounds, status);
+	static const struct gw_entry_calls calls = {search_ask, search_take, search_done};
+	gw_entry_rounds_start(&search->rounds, search->answers, search->part, &calls, search, status);
 }
 
 static gw_status search_post(struct gw_list_search *search, bool single)

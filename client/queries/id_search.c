@@ -134,43 +134,38 @@ static gw_status take_windows(struct gw_id_search *search)
 
 /* --- Both. --- */
 
-static gw_status id_search_ask(struct gw_entry_rounds *rounds)
+static gw_status id_search_ask(void *owner)
 {
-	struct gw_id_search *search = rounds->owner;
+	struct gw_id_search *search = owner;
 	if (id_search_places(search)->nodes)
 		return ask_dense(search);
 	return search->located ? ask_windows(search) : ask_buckets(search);
 }
 
-static gw_status id_search_take(struct gw_entry_rounds *rounds)
+static gw_status id_search_take(void *owner)
 {
-	struct gw_id_search *search = rounds->owner;
+	struct gw_id_search *search = owner;
 	if (id_search_places(search)->nodes)
 		return take_dense(search);
 	return search->located ? take_windows(search) : take_buckets(search);
 }
 
-static void id_search_done(struct gw_entry_rounds *rounds, gw_status status)
+static void id_search_done(void *owner, gw_status status)
 {
-	struct gw_id_search *search = rounds->owner;
+	const struct gw_id_search *search = owner;
 	search->done(search->owner, status);
 }
 
 void gw_id_search_start(struct gw_id_search *search)
 {
-	search->rounds.answers = search->answers;
-	search->rounds.part = search->part;
-	search->rounds.ask = id_search_ask;
-	search->rounds.take = id_search_take;
-	search->rounds.done = id_search_done;
-	search->rounds.owner = search;
+	static const struct gw_entry_calls calls = {id_search_ask, id_search_take, id_search_done};
 	search->located = false;
 	gw_status status = GW_OK;
 	if (gw_vec_reserve(&search->buckets, search->n * sizeof(struct id_bucket)) != GW_OK ||
 	    gw_vec_reserve(&search->wanted, search->n * sizeof(struct gw_column_read)) != GW_OK ||
 	    gw_vec_reserve(&search->asked, search->n * sizeof(uint64_t)) != GW_OK)
 		status = GW_NO_MEMORY;
-	gw_entry_rounds_start(&search->rounds, status);
+	gw_entry_rounds_start(&search->rounds, search->answers, search->part, &calls, search, status);
 }
 
 void gw_id_search_cancel(struct gw_id_search *search)
