@@ -135,16 +135,18 @@ static void list_by_owner(struct gw_row_lists *lists, const struct gw_row_ids *o
 	}
 }
 
-/* Whether all of them are ids of rows. */
-static bool ids_fit(const struct gw_row_ids *of, const struct gw_row_piece *piece, uint64_t count)
+/* Whether the ids are of rows that the only part owns. */
+static bool one_owns_all(const struct gw_row_ids *of, const struct gw_row_piece *piece)
 {
 	const struct gw_row_ids in = *of; /* as in find_owners */
 	uint64_t largest = 0;
+	if (in.rows->striped)
+		return false;
 	for (uint64_t i = piece->first; i < piece->end; i++) {
 		uint64_t id = (uint64_t)in.ids[position_of(&in, i)];
 		largest = id > largest ? id : largest;
 	}
-	return piece->first == piece->end || largest < count;
+	return piece->first == piece->end || largest < in.rows->starts[1];
 }
 
 /* The ids are checked. */
@@ -166,13 +168,11 @@ static void list_of_one(struct gw_row_lists *lists, const struct gw_row_ids *of,
 gw_status gw_row_lists_add(struct gw_row_lists *lists, const struct gw_row_ids *of, const struct gw_row_piece *piece)
 {
 	memset(lists->counts, 0, lists->parts * sizeof(*lists->counts));
-	if (of->owner < lists->parts && !lists->seen_slots) {
-		list_of_one(lists, of, piece);
-		return GW_OK;
-	}
-	if (lists->parts == 1 && !lists->seen_slots && !of->rows->striped && ids_fit(of, piece, of->rows->starts[1])) {
-		const struct gw_row_ids only = {of->rows, of->ids, of->positions, 0};
-		list_of_one(lists, &only, piece);
+	struct gw_row_ids known = *of;
+	if (lists->parts == 1 && known.owner > 0 && !lists->seen_slots && one_owns_all(of, piece))
+		known.owner = 0;
+	if (known.owner < lists->parts && !lists->seen_slots) {
+		list_of_one(lists, &known, piece);
 		return GW_OK;
 	}
 	gw_status status = find_owners(lists, of, piece);

@@ -38,7 +38,8 @@ struct gw_run {
 };
 
 /* Divides the edges into runs of at most run_edges edges, if one list has not more. coo and input are borrowed, with
- * one dst for each row of lists. run_edges 0: one run. GW_RANGE names the edge whose id is too large; GW_NO_MEMORY,
+ * one dst for each row of lists. run_edges 0: one run. The runs do not depend on the number of
+ * threads. GW_RANGE names the edge whose id is too large; GW_NO_MEMORY,
  * GW_IO. Free runs in any case. */
 gw_status gw_runs_make(struct gw_spill *spill, const struct gw_coo *coo, const uint64_t *input, uint64_t run_edges,
 		       unsigned threads, struct gw_runs *out);
