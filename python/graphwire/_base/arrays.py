@@ -454,14 +454,15 @@ def to_stored(rows: Any, code: int, dtype: np.dtype) -> np.ndarray:
             import torch
 
             if rows.is_complex() or rows.layout != torch.strided:
-                _numbers(rows)
+                _numbers(rows)  # raises
             return rows.detach().cpu().to(torch.bfloat16).contiguous().view(torch.int16).numpy().view(np.uint16)
         with np.errstate(over="ignore"):
             bits = np.ascontiguousarray(_numbers(rows, np.dtype(np.float32))).view(np.uint32)
         rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
         return np.where(np.isnan(bits.view(np.float32)), np.uint16(0x7FC0), rounded)
     if dtype.kind in "iu":
-        _check_held(_numbers(rows), dtype)
+        rows = _numbers(rows)
+        _check_held(rows, dtype)
     with np.errstate(over="ignore"):
         return _numbers(rows, dtype)
 
