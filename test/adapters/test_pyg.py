@@ -9,6 +9,7 @@ import gc
 import multiprocessing
 import pickle
 import warnings
+import weakref
 from multiprocessing.process import BaseProcess
 
 import graphwire
@@ -484,8 +485,10 @@ def test_loops_over_one_loader_are_independent(graph):
 
 
 @pytest.mark.parametrize("named", [{"persistent_workers": True}, {}])
-def test_garbage_collection_ends_workers(graph, named, monkeypatch):
+def test_garbage_collection_ends_workers(graph, named, monkeypatch, request):
     """It sends them their end, and does not wait in vain and then kill them."""
+    gc.disable()  # collect() does nothing while another thread collects, such as one of an earlier test's queues
+    request.addfinalizer(gc.enable)
     monkeypatch.setattr(torch.utils.data._utils, "MP_STATUS_CHECK_INTERVAL", 60)  # seconds that it waits for each
     monkeypatch.setattr(BaseProcess, "terminate", lambda worker: (killed.append(worker), worker.kill()))
     data, sampler, killed = stores(graph, "features"), NeighborSampler(graph, [2]), []
@@ -495,8 +498,10 @@ def test_garbage_collection_ends_workers(graph, named, monkeypatch):
     next(loop)
     workers = [worker for worker in multiprocessing.active_children() if worker not in before]
     loop.me = loop  # as the traceback of an error that the loop has raised
+    gone = weakref.ref(loop)
     del loader, loop
-    gc.collect()
+    while gone() is not None:
+        gc.collect()
     assert [worker.exitcode for worker in workers] == [0, 0] and not killed
 
 
