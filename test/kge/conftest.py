@@ -17,8 +17,11 @@ os.environ.pop("GRAPHWIRE_JOB", None)
 
 sys.path.insert(0, str(TOP / "test/support"))
 
+from forks import limit_forks  # noqa: E402
 from graphwire.kge import data, dictionaries, outputs, store  # noqa: E402
 from report import tell  # noqa: E402
+
+limit_forks()
 
 
 def pytest_runtest_logreport(report):

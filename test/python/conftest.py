@@ -20,10 +20,13 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "test/support"))
 
+from forks import limit_forks  # noqa: E402
 from report import tell  # noqa: E402
 
 PROGRAM = os.environ.get("GRAPHWIRE", str(TOP / "build/release/graphwire"))
 UP = re.compile(r"^serving part .* at (\S+): ", re.MULTILINE)
+
+limit_forks()
 
 
 def pytest_runtest_logreport(report):
