@@ -437,19 +437,18 @@ static void disks_read_what_the_table_says(void **state)
 	gw_fixture_write(&fixture);
 	const struct gw_means_plan plan = plan_of(fixture.folder, "1,1", 3);
 	const struct gw_means_table table = count(&plan);
-	static const char *const on_disk[] = {"q", "feat", "lists"};
+	static const char *const on_disk[] = {"q", "feat", "lists", "offsets"};
 	int32_t fanouts[2 * GW_FIXTURE_ETYPES];
 	for (uint32_t i = 0; i < 2 * GW_FIXTURE_ETYPES; i++)
 		fanouts[i] = 1;
-	const struct gw_client_options alone = {.part_config = fixture.folder, .threads = 1},
-				       disk = {.part_config = fixture.folder,
-					       .threads = 1,
-					       .on_disk = on_disk,
-					       .on_disk_count = FETCHES + 1,
-					       .disk_cache = 4 << 20};
+	const struct gw_client_options alone = {.part_config = fixture.folder, .threads = 1};
+	struct gw_client_options disk = {
+		.part_config = fixture.folder, .threads = 1, .on_disk = on_disk, .disk_cache = 4 << 20};
 	struct gw_client *client = open_client(&alone);
-	uint64_t blocks = 0, list_blocks = 0;
-	for (uint32_t part = 0; part < 3; part += 2) { /* part 1 is empty */
+	uint64_t blocks = 0, list_blocks[2] = {0};
+	for (uint32_t run = 0; run < 4; run++) {
+		const uint32_t part = run / 2 * 2, offsets = run % 2; /* part 1 is empty */
+		disk.on_disk_count = FETCHES + 1 + offsets;
 		struct gw_loader *loader = loader_of(client, &plan, part, &(struct how){0});
 		for (uint32_t k = 0; k < STEPS; k++) {
 			struct gw_client *reader = open_client(&disk);
@@ -473,8 +472,8 @@ static void disks_read_what_the_table_says(void **state)
 						   batch->seed_count, &again),
 					 GW_OK);
 			gw_disk_counts(reader->disk, &counts);
-			blocks += of_rows;
-			list_blocks += counts.misses - of_rows;
+			blocks += offsets ? 0 : of_rows;
+			list_blocks[offsets] += counts.misses - of_rows;
 			gw_minibatch_release(again);
 			gw_minibatch_release(batch);
 			gw_client_close(reader);
@@ -485,7 +484,9 @@ static void disks_read_what_the_table_says(void **state)
 	const struct gw_means_row *row = row_of(&table, "disk", NULL, 0);
 	assert_int_equal((uint64_t)(row->disk_blocks * (double)table.batches + 0.5), blocks);
 	row = row_of(&table, "disk_lists", NULL, 0);
-	assert_int_equal((uint64_t)(row->disk_blocks * (double)table.batches + 0.5), list_blocks);
+	assert_int_equal((uint64_t)(row->disk_blocks * (double)table.batches + 0.5), list_blocks[0]);
+	row = row_of(&table, "disk_offsets", NULL, 0);
+	assert_int_equal((uint64_t)(row->disk_blocks * (double)table.batches + 0.5), list_blocks[1]);
 	gw_fixture_end(&fixture);
 }
 

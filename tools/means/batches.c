@@ -10,6 +10,7 @@
 
 #include "client/metrics.h"
 #include "client/standalone.h"
+#include "core/files/disk.h"
 #include "core/files/load_job.h"
 #include "core/graph/book.h"
 #include "core/memory/alloc.h"
@@ -27,10 +28,10 @@ struct lists_server {
 	struct gw_server_thread thread;
 };
 
-/* The file of one array of one part: rows, or entries of lists. */
+/* The file of one array of one part: rows, entries of lists, or degree records, which overlap. */
 struct disk_file {
 	const uint8_t *data;
-	uint64_t row_bytes;
+	struct gw_disk_layout layout;
 	uint32_t *touched; /* [blocks]: the last batch that touches the block */
 };
 
@@ -40,6 +41,7 @@ struct gw_means_client {
 	struct lists_server *servers; /* [num_parts] */
 	struct disk_file *rows;       /* [num_parts][fetch_count] */
 	struct disk_file *lists;      /* [num_parts][num_etypes]: neighbours */
+	struct disk_file *offsets;    /* [num_parts][num_ntypes]: of the lists of a destination type */
 	uint32_t touching;            /* batches so far */
 };
 
@@ -81,12 +83,31 @@ static uint64_t first_block(const struct disk_file *file)
 }
 
 /* The parts are mapped, so that the addresses of their files' blocks are multiples of a block. */
-static gw_status open_file(const void *data, uint64_t rows, uint64_t row_bytes, struct disk_file *file)
+static gw_status open_file(const void *data, uint64_t rows, struct gw_disk_layout layout, struct disk_file *file)
 {
-	const uint64_t end = ((uintptr_t)data + rows * row_bytes) / GW_LOAD_BLOCK + 1;
-	*file = (struct disk_file){.data = data, .row_bytes = row_bytes};
+	const uint64_t end = ((uintptr_t)data + rows * layout.step) / GW_LOAD_BLOCK + 1;
+	*file = (struct disk_file){.data = data, .layout = layout};
 	file->touched = gw_calloc(rows ? end - first_block(file) : 1, sizeof(*file->touched));
 	return file->touched ? GW_OK : GW_NO_MEMORY;
+}
+
+/* Rows that do not overlap. */
+static struct gw_disk_layout row_layout(uint64_t row_bytes)
+{
+	return (struct gw_disk_layout){row_bytes, row_bytes};
+}
+
+static gw_status open_lists(struct gw_means_client *client, uint32_t part, uint32_t etype)
+{
+	const struct gw_graph_meta *meta = client->graph->hot.meta;
+	const struct gw_adjacency *lists = gw_part_adjacency(client->graph->hot.parts[part], etype);
+	const uint64_t step = (uint64_t)lists->columns * lists->indptr_bytes;
+	struct disk_file *offsets = &client->offsets[(size_t)part * meta->num_ntypes + meta->etypes[etype].dst];
+	gw_status status = open_file(lists->indices, lists->edges, row_layout(lists->index_bytes),
+				     &client->lists[(size_t)part * meta->num_etypes + etype]);
+	if (status == GW_OK && !offsets->touched)
+		status = open_file(lists->indptr, lists->rows + 1, (struct gw_disk_layout){2 * step, step}, offsets);
+	return status;
 }
 
 static gw_status open_files(struct gw_means_client *client)
@@ -96,17 +117,16 @@ static gw_status open_files(struct gw_means_client *client)
 	gw_status status = GW_OK;
 	client->rows = gw_calloc((size_t)parts * graph->fetch_count, sizeof(*client->rows));
 	client->lists = gw_calloc((size_t)parts * etypes + 1, sizeof(*client->lists));
-	if (!client->rows || !client->lists)
+	client->offsets = gw_calloc((size_t)parts * graph->hot.meta->num_ntypes, sizeof(*client->offsets));
+	if (!client->rows || !client->lists || !client->offsets)
 		return GW_NO_MEMORY;
 	for (uint32_t i = 0; i < parts * graph->fetch_count && status == GW_OK; i++) {
 		const struct gw_array *array = gw_part_array(graph->hot.parts[i / graph->fetch_count],
 							     graph->fetches[i % graph->fetch_count].array->key);
-		status = open_file(array->data, array->rows, array->row_bytes, &client->rows[i]);
+		status = open_file(array->data, array->rows, row_layout(array->row_bytes), &client->rows[i]);
 	}
-	for (uint32_t i = 0; i < parts * etypes && status == GW_OK; i++) {
-		const struct gw_adjacency *lists = gw_part_adjacency(graph->hot.parts[i / etypes], i % etypes);
-		status = open_file(lists->indices, lists->edges, lists->index_bytes, &client->lists[i]);
-	}
+	for (uint32_t i = 0; i < parts * etypes && status == GW_OK; i++)
+		status = open_lists(client, i / etypes, i % etypes);
 	return status;
 }
 
@@ -138,9 +158,12 @@ void gw_means_client_close(struct gw_means_client *client)
 		gw_free(client->rows[i].touched);
 	for (uint32_t i = 0; client->lists && i < graph->hot.meta->num_parts * graph->hot.meta->num_etypes; i++)
 		gw_free(client->lists[i].touched);
+	for (uint32_t i = 0; client->offsets && i < graph->hot.meta->num_parts * graph->hot.meta->num_ntypes; i++)
+		gw_free(client->offsets[i].touched);
 	gw_free(client->servers);
 	gw_free(client->rows);
 	gw_free(client->lists);
+	gw_free(client->offsets);
 	gw_free(client);
 }
 
@@ -149,9 +172,9 @@ void gw_means_client_close(struct gw_means_client *client)
 /* The blocks of a row that the batch has not touched before. */
 static uint64_t touch_row(struct disk_file *file, uint64_t row, uint32_t batch)
 {
-	const uint64_t begin = (uintptr_t)file->data + row * file->row_bytes, first = first_block(file);
+	const uint64_t begin = (uintptr_t)file->data + row * file->layout.step, first = first_block(file);
 	uint64_t count = 0;
-	for (uint64_t b = begin / GW_LOAD_BLOCK; b * GW_LOAD_BLOCK < begin + file->row_bytes; b++) {
+	for (uint64_t b = begin / GW_LOAD_BLOCK; b * GW_LOAD_BLOCK < begin + file->layout.row_bytes; b++) {
 		count += file->touched[b - first] != batch;
 		file->touched[b - first] = batch;
 	}
@@ -193,6 +216,27 @@ static uint64_t touch_lists(struct gw_means_client *client, const struct gw_mini
 	return count;
 }
 
+/* The degree records of the nodes whose lists are drawn from. */
+static uint64_t touch_offsets(struct gw_means_client *client, const struct gw_minibatch *batch)
+{
+	const struct gw_graph_meta *meta = client->graph->hot.meta;
+	uint64_t count = 0;
+	for (uint32_t h = 0; h < batch->hops; h++) {
+		for (uint32_t i = 0; i < batch->blocks[h]->edges_count; i++) {
+			const struct gw_block_edges *edges = &batch->blocks[h]->edges[i];
+			const uint32_t t = meta->etypes[edges->etype].dst;
+			const uint64_t *starts = meta->ntypes[t].starts;
+			for (uint64_t k = edges->dst_first; k < edges->dst_first + edges->dst_count; k++) {
+				const uint64_t id = (uint64_t)batch->nodes[t][k];
+				const uint32_t owner = gw_book_owner(starts, meta->num_parts, id);
+				count += touch_row(&client->offsets[(size_t)owner * meta->num_ntypes + t],
+						   id - starts[owner], client->touching);
+			}
+		}
+	}
+	return count;
+}
+
 static gw_status keep_nodes(const struct gw_means_graph *graph, uint32_t ntype, const struct gw_minibatch *batch,
 			    struct gw_means_batches *out)
 {
@@ -225,6 +269,7 @@ static gw_status keep_batch(struct gw_means_client *client, const struct gw_mini
 	for (uint32_t f = 0; f < graph->fetch_count; f++)
 		out->disk_blocks += touch_rows(client, f, batch);
 	out->list_blocks += touch_lists(client, batch);
+	out->offset_blocks += touch_offsets(client, batch);
 	out->count++;
 	return GW_OK;
 }
@@ -311,7 +356,7 @@ gw_status gw_means_batches_run(struct gw_means_client *client, uint32_t part, ui
 	if (!out->ids || !out->ends)
 		return GW_NO_MEMORY;
 	out->part = part;
-	out->count = out->sampled = out->disk_blocks = out->list_blocks = 0;
+	out->count = out->sampled = out->disk_blocks = out->list_blocks = out->offset_blocks = 0;
 	if (client->graph->hot.seeds[part] == 0)
 		return GW_OK;
 	int32_t *none = gw_calloc(meta->num_etypes + 1ull, sizeof(*none));

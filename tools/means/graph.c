@@ -82,12 +82,13 @@ double gw_means_other_lists(const struct gw_graph_meta *meta, uint32_t part)
 	return bytes;
 }
 
-double gw_means_lists_on_disk(const struct gw_graph_meta *meta, uint32_t part)
+double gw_means_left_on_disk(const struct gw_graph_meta *meta, uint32_t part,
+			     bool (*is_left)(const struct gw_graph_meta *meta, const struct gw_array_meta *array))
 {
 	double bytes = 0;
 	for (uint32_t a = 0; a < meta->parts[part].count; a++) {
 		const struct gw_array_meta *array = &meta->parts[part].arrays[a];
-		bytes += gw_array_is_of_edges(meta, array) ? (double)gw_array_meta_bytes(array) : 0;
+		bytes += is_left(meta, array) ? (double)gw_array_meta_bytes(array) : 0;
 	}
 	return bytes;
 }

@@ -55,8 +55,9 @@ double gw_means_row_bytes(const struct gw_means_graph *graph, uint32_t part, uin
 uint64_t gw_means_all_bytes(const struct gw_means_graph *graph, uint32_t store);
 /* Bytes of the lists of all parts but one. */
 double gw_means_other_lists(const struct gw_graph_meta *meta, uint32_t part);
-/* Bytes of the arrays of a part that --on-disk lists leaves on disk. */
-double gw_means_lists_on_disk(const struct gw_graph_meta *meta, uint32_t part);
+/* Bytes of the arrays of a part that --on-disk leaves on disk: is_left is gw_array_is_of_edges, or _of_offsets. */
+double gw_means_left_on_disk(const struct gw_graph_meta *meta, uint32_t part,
+			     bool (*is_left)(const struct gw_graph_meta *meta, const struct gw_array_meta *array));
 
 /* --- batches.c --- */
 
@@ -72,9 +73,9 @@ struct gw_means_batches {
 	struct gw_vec *ids;  /* [ntypes]: int64_t: nodes of other parts whose rows are fetched, batch after batch */
 	struct gw_vec *ends; /* [ntypes]: uint64_t [count]: where those of each batch end */
 	uint64_t sampled;    /* bytes of requests to other parts for samples, and of their replies */
-	/* Blocks of the files of rows, and of neighbours, of all parts, that a batch touches: summed over the batches.
-	 */
-	uint64_t disk_blocks, list_blocks;
+	/* Blocks of the files of rows, of neighbours, and of offsets, of all parts, that a batch touches: summed over
+	 * the batches. */
+	uint64_t disk_blocks, list_blocks, offset_blocks;
 };
 
 gw_status gw_means_batches_run(struct gw_means_client *client, uint32_t part, uint64_t steps, uint64_t seed,
@@ -119,7 +120,8 @@ extern const uint32_t gw_means_aheads[GW_MEANS_AHEADS]; /* batches that a fetche
 #define GW_MEANS_ROWS_MAX 32u
 
 struct gw_means_row {
-	const char *means; /* "none", "replicas", "narrow", "lookahead", "cache", "lists", "disk", "disk_lists" */
+	const char *means; /* "none", "replicas", "narrow", "lookahead", "cache", "lists", "disk", "disk_lists",
+			      "disk_offsets" */
 	const char *by;    /* of replicas; the type of narrow rows; else NULL */
 	double value;      /* a share of replicas, batches of look-ahead, bytes of kept rows; else 0 */
 	double memory;     /* bytes, of the host where it is most, besides its part; less than 0: of the part */

@@ -30,6 +30,8 @@ static const char *option_text(const struct gw_means_row *row, char out[CELL])
 		snprintf(out, CELL, "serve --on-disk NAME");
 	else if (strcmp(row->means, "disk_lists") == 0)
 		snprintf(out, CELL, "serve --on-disk lists");
+	else if (strcmp(row->means, "disk_offsets") == 0)
+		snprintf(out, CELL, "serve --on-disk lists,offsets");
 	else
 		snprintf(out, CELL, "%s", row->means);
 	return out;
@@ -92,7 +94,7 @@ static void print_text(const struct gw_means_table *table)
 	char memory[CELL];
 	printf("A mini-batch of %u seeds: the mean of %" PRIu64 " mini-batches of %u parts.\n"
 	       "MEMORY: more than the part, on the host where it is most, with one trainer. ROWS, SAMPLES: bytes between "
-	       "hosts; samples by requests.\nDISK BLOCKS: blocks of 4 KiB of a mini-batch's rows, without a cache.\n\n",
+	       "hosts; samples by requests.\nDISK BLOCKS: blocks of 4 KiB that a mini-batch reads, without a cache.\n\n",
 	       table->batch_size, table->batches, table->parts);
 	print_rows(table);
 	if (!table->fit_count)

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/graph/part_lists.h"
 #include "core/memory/alloc.h"
 #include "tools/means/means.h"
 
@@ -262,11 +263,18 @@ static gw_status add_part(struct means *means, uint32_t part)
 					     .samples = sampled,
 					     .disk_blocks = (double)batches->disk_blocks});
 	/* Clients draw from such lists themselves, by other requests. */
+	const double lists = gw_means_left_on_disk(meta, part, gw_array_is_of_edges),
+		     offsets = gw_means_left_on_disk(meta, part, gw_array_is_of_offsets);
 	add_row(means, (struct gw_means_row){.means = "disk_lists",
-					     .memory = -gw_means_lists_on_disk(meta, part),
+					     .memory = -lists,
 					     .rows = means->none,
 					     .samples = NAN,
 					     .disk_blocks = (double)batches->list_blocks});
+	add_row(means, (struct gw_means_row){.means = "disk_offsets",
+					     .memory = -lists - offsets,
+					     .rows = means->none,
+					     .samples = NAN,
+					     .disk_blocks = (double)(batches->list_blocks + batches->offset_blocks)});
 	return status;
 }
 
