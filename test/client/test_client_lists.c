@@ -243,8 +243,8 @@ static void a_successor_holds_them_too(void **state)
 	setup.cluster.lists = GW_SERVER_LISTS_ALL;
 	uint32_t mapped = mappings_of_clients();
 	cluster_replace(&setup.cluster, 1);
-	mappings_wait(
-		mapped); /* the client has seen the first server end; the successor maps what it took, as clients do */
+	/* The client has seen the first server end. The successor maps what it took as clients do. */
+	mappings_wait(mapped);
 	touch(client);
 	expect_draws(client, &setup, &expected, true);
 	struct gw_client *other = lists_client(&setup, 2);
