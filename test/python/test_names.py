@@ -49,6 +49,28 @@ def test_a_name_with_a_nul_is_refused(graph, call):
     assert (graph.open_tensor("kept")[:] == 7).all()
 
 
+MAKING = ("create_tensor", "checkpoint")  # names may have control characters
+REFUSING = {
+    **{name: call for name, (_, call) in CALLS.items() if name not in MAKING},
+    "on_disk": lambda _, text, parts: graphwire.open(parts, on_disk=text),
+    "transport": lambda _, text: graphwire.open(servers=["127.0.0.1:1"], transport=text),
+    "seeds": lambda graph, text: graphwire.sample(graph, {text: [0]}, [2]),
+    "fanouts": lambda graph, text: graphwire.sample(graph, [0], {text: [2]}),
+    "features": lambda graph, text: graphwire.NodeLoader(graph, None, [2], features=text),
+    "weight": lambda graph, text: graphwire.NodeLoader(graph, None, [2], weight=text),
+    "exclude": lambda graph, text: graphwire.EdgeLoader(graph, None, [2], exclude=text),
+    "negative_end": lambda graph, text: graphwire.EdgeLoader(graph, None, [2], negatives=1, negative_end=text),
+}
+
+
+@pytest.mark.parametrize("call", REFUSING)
+def test_errors_are_one_plain_line(graph, parts, call):
+    for text in ("fe\nat", "\x1b[2J", "a\x7f\x9bb"):
+        with pytest.raises((ValueError, LookupError, graphwire.GraphwireError)) as caught:
+            REFUSING[call](graph, text, *([parts] if call == "on_disk" else []))
+        assert re.fullmatch("[^\0-\x1f\x7f-\x9f]+", str(caught.value))
+
+
 @pytest.mark.parametrize("option", ["part_config", "servers", "key_file", "transport", "neighbours", "job"])
 def test_an_option_with_a_nul_is_refused(parts, servers, option):
     right = {"part_config": str(parts), "servers": servers.addresses, "key_file": None, "transport": "tcp",

@@ -100,5 +100,7 @@ def unescaped_tensor(name: str) -> str:
 
 
 def readable(text: str) -> str:
-    """A text of the library, such as an error, with the names that are escaped in it as they were."""
-    return re.sub(r"[A-Za-z0-9_.:-]*\+[A-Za-z0-9_.+:-]*", lambda word: unescaped_type(word.group()), text)
+    """A text of the library, such as an error, with the names that are escaped in it as they were. It stays one plain
+    line: "?" stands for control characters, as in the library's texts."""
+    said = re.sub(r"[A-Za-z0-9_.:-]*\+[A-Za-z0-9_.+:-]*", lambda word: unescaped_type(word.group()), text)
+    return re.sub("[\0-\x1f\x7f-\x9f]", "?", said)

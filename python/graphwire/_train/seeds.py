@@ -207,7 +207,7 @@ class EdgeSeeds(_Lists):
         end = checks.choice("negative_end", "dst" if negative_end is None else negative_end, ("dst", "src"))
         words = {exclude} if isinstance(exclude, str) else set(exclude or ())
         if words - _EXCLUDE.keys():
-            raise ValueError(f"exclude has {', '.join(sorted(map(str, words - _EXCLUDE.keys())))}; the words are "
+            raise ValueError(f"exclude has {', '.join(sorted(map(repr, words - _EXCLUDE.keys())))}; the words are "
                              f"{', '.join(_EXCLUDE)}")
         out.exclude = sum(getattr(lib, _EXCLUDE[word]) for word in words)
         out.no_true_edges = no_true_edges is not None and checks.flag("no_true_edges", no_true_edges)
