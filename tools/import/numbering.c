@@ -33,6 +33,7 @@
 #define TABLE_BYTES  64u /* of a different value in a run's table, while the table grows */
 #define CURSOR_SHARE 8u  /* of the memory is for cursors, at most */
 #define READ_SHARE   2u  /* of the memory is for what is read from runs */
+#define AT_ONCE      64u /* values whose numbers come into the caches together */
 
 static uint64_t width(const struct gw_numbering_column *column)
 {
@@ -237,6 +238,26 @@ static gw_status number_piece(struct gw_numbering_work *work, uint64_t p, bool r
 	return GW_OK;
 }
 
+/* Numbers and replaces values of a column from `begin` on, at most AT_ONCE. *next: the next number. */
+static void number_some(struct gw_numbering_work *work, struct gw_run_reader *reader, const uint16_t *run_of,
+			uint32_t column, uint64_t begin, uint64_t count, uint64_t *next)
+{
+	uint64_t *known[AT_ONCE];
+	bool first[AT_ONCE];
+	for (uint64_t i = 0; i < count; i++) {
+		const uint32_t place = *(const uint32_t *)gw_run_reader_next(reader, run_of[i]);
+		known[i] = &work->numbers[work->number_starts[run_of[i]] + (place & ~GW_NUMBERING_FIRST)];
+		first[i] = place & GW_NUMBERING_FIRST;
+		__builtin_prefetch(known[i], 1);
+	}
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t *value = value_at(&work->columns[column], begin + i);
+		if (first[i])
+			*known[i] = number_place(work, (*next)++, column, *value);
+		*value = *known[i];
+	}
+}
+
 /* Does both for all pieces, in order. */
 static gw_status number_in_order(struct gw_numbering_work *work, uint64_t memory)
 {
@@ -245,15 +266,10 @@ static gw_status number_in_order(struct gw_numbering_work *work, uint64_t memory
 	gw_status status = gw_run_reader_open(work->places, sizeof(*work->places), work->value_starts, work->count,
 					      memory / READ_SHARE, &reader);
 	for (uint32_t c = 0; c < work->num_columns && status == GW_OK; c++) {
-		const struct gw_numbering_column *column = &work->columns[c];
-		for (uint64_t i = 0; i < column->rows * width(column); i++) {
-			uint32_t run = work->run_of[at++];
-			uint32_t place = *(const uint32_t *)gw_run_reader_next(&reader, run);
-			uint64_t *known = &work->numbers[work->number_starts[run] + (place & ~GW_NUMBERING_FIRST)];
-			uint64_t *value = value_at(column, i);
-			if (place & GW_NUMBERING_FIRST)
-				*known = number_place(work, next++, c, *value);
-			*value = *known;
+		const uint64_t values = work->columns[c].rows * width(&work->columns[c]);
+		for (uint64_t i = 0, count; i < values; i += count, at += count) {
+			count = values - i < AT_ONCE ? values - i : AT_ONCE;
+			number_some(work, &reader, work->run_of + at, c, i, count, &next);
 		}
 	}
 	gw_status closed = gw_run_reader_close(&reader);
