@@ -7,6 +7,7 @@
 
 #include "bench/bench.h"
 #include "core/errors/signals.h"
+#include "core/errors/units.h"
 #include "core/files/filemap.h"
 #include "core/files/staging.h"
 #include "core/system/stdio.h"
@@ -98,10 +99,12 @@ static int unknown_command(const char *name)
 			nearest = commands[i].name;
 		}
 	}
+	char shown[65];
+	gw_text_printable(shown, sizeof(shown), name);
 	if (nearest)
-		fprintf(stderr, "graphwire: no command \"%.64s\": did you mean \"%s\"?\n", name, nearest);
+		fprintf(stderr, "graphwire: no command \"%s\": did you mean \"%s\"?\n", shown, nearest);
 	else
-		fprintf(stderr, "graphwire: no command \"%.64s\": graphwire --help lists the commands\n", name);
+		fprintf(stderr, "graphwire: no command \"%s\": graphwire --help lists the commands\n", shown);
 	return 2;
 }
 

@@ -125,9 +125,11 @@ dgl_ready() {
 
 # run_pytest FOLDER [ARGUMENT…]: runs the folder's tests on the installed package; one file runs on each processor at a
 # time. A test that takes ten minutes ($PYTEST_TIMEOUT: other seconds) fails with the stacks of its threads, and the
-# others go on.
+# others go on. A minute later, a test that waits in C, or has used the timer itself, ends its process.
 run_pytest() {
-	GRAPHWIRE=$PWD/build/release/graphwire OMP_NUM_THREADS=1 PYTEST_TIMEOUT=${PYTEST_TIMEOUT:-600} \
+	export PYTEST_TIMEOUT=${PYTEST_TIMEOUT:-600}
+	GRAPHWIRE=$PWD/build/release/graphwire OMP_NUM_THREADS=1 \
 		"$venv/bin/python" -m pytest -q -p no:cacheprovider -n "$(env -u OMP_NUM_THREADS nproc)" --dist loadfile \
+		-o faulthandler_timeout=$((PYTEST_TIMEOUT + 60)) -o faulthandler_exit_on_timeout=true --max-worker-restart=1 \
 		--durations=10 "$@"
 }

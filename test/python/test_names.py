@@ -4,11 +4,13 @@ the object with the cut name is unchanged."""
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import graphwire
 import numpy as np
 import pytest
+from conftest import PROGRAM
 
 NUL = "kept\0cut"
 
@@ -142,3 +144,29 @@ def test_features_by_type_are_names(parts):
         for given in ({"_N": None}, {"_N": 3}, {"_N": {"feat"}}, 3, {"feat"}):
             with pytest.raises(TypeError, match="features are names"):
                 graphwire.NodeLoader(graph, None, [2], features=given)
+
+
+def test_lines_of_programs_are_plain(tmp_path):
+    """Names that files and command lines bring, in lines about what was read and in errors."""
+    control, file = "fe\x1b[2J", tmp_path / "edges.tsv"
+    file.write_text(f"{control}\tdst\n1\t2\n")
+    for words in (["import", "--from", file, "--header", "--ids", "dense", "--out", tmp_path / "g"],
+                  ["import", "--from", file, "--header", "--src", "s\nx", "--dst", "dst", "--out", tmp_path / "h"],
+                  [control], ["stat", "--servers", control]):
+        said = subprocess.run([PROGRAM, *words], capture_output=True, text=True)
+        assert said.stderr and not re.search("[\0-\x09\x0b-\x1f\x7f-\x9f]", said.stderr), said.stderr
+    with pytest.raises(RuntimeError) as caught:
+        graphwire.partition_graph({("u", control, "u"): ([0, 9], [0, 1])}, "g", 1, tmp_path / "p", num_nodes={"u": 2})
+    assert "u:fe?[2J:u" in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [{"node_features": {"zz": {"x": [1, 2]}}}, {"edge_features": {"zz": {"x": [1, 2]}}},
+                                   {"edge_features": {("u", "zz", "u"): {"x": [1, 2]}}},
+                                   {"edge_features": {"u:zz:u": {"x": [1, 2]}}}, {"balance_nodes": {"zz": [1, 2]}}])
+def test_types_that_the_graph_lacks(given, tmp_path):
+    (what,) = given
+    with pytest.raises(ValueError, match=f"^{what}: the graph has no (node|edge) type (u:)?zz(:u)?; it has u(:r:u)?$"):
+        graphwire.partition_graph({("u", "r", "u"): EDGES}, "g", 1, tmp_path / "g", **given)
+    for etype in (("u", "r", "u"), "u:r:u"):
+        graphwire.partition_graph({("u", "r", "u"): EDGES}, "g", 1, tmp_path / "g",
+                                  edge_features={etype: {"x": [1, 2]}})

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import signal
 
-SECONDS = 660  # more than a test may take (run_pytest), so that the test fails first, with its stack
+SECONDS = int(os.environ.get("PYTEST_TIMEOUT", "600")) + 60  # the test fails first, with its stack
 
 
 def _limit() -> None:

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/errors/status.h"
 #include "core/memory/alloc.h"
 #include "tools/import/names.h"
 
@@ -318,14 +319,17 @@ static gw_status header_print_columns(const struct gw_import_set *set, const str
 	gw_status status = header_fields(file, &fields, &count);
 	if (status != GW_OK)
 		return status;
-	fprintf(stderr, "%s:", file->path);
+	char line[GW_ERROR_TEXT_MAX];
+	size_t used = (size_t)snprintf(line, sizeof(line), "%.512s:", file->path);
 	for (int i = 0; i < (set->triples ? 3 : 2); i++) {
 		uint32_t column = file->id_columns[i];
 		struct gw_text_span name = column < count ? fields[column] : (struct gw_text_span){.at = ""};
-		fprintf(stderr, "%s %s = column %u \"%.*s\"", i ? "," : "", (set->triples ? parts : ends)[i],
-			column + 1, (int)(name.bytes < 64 ? name.bytes : 64), name.at);
+		used += (size_t)snprintf(line + used, sizeof(line) - used, "%s %s = column %u \"%.*s\"", i ? "," : "",
+					 (set->triples ? parts : ends)[i], column + 1,
+					 (int)(name.bytes < 64 ? name.bytes : 64), name.at);
 	}
-	fputc('\n', stderr);
+	gw_text_keep_plain(line);
+	fprintf(stderr, "%s\n", line);
 	gw_free(fields);
 	return GW_OK;
 }

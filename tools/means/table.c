@@ -258,7 +258,7 @@ static gw_status add_part(struct means *means, uint32_t part)
 	add_row(means, (struct gw_means_row){
 			       .means = "lists", .memory = gw_means_other_lists(meta, part), .rows = means->none});
 	add_row(means, (struct gw_means_row){.means = "disk",
-					     .memory = -gw_means_row_bytes(&means->graph, part, 0),
+					     .memory = 0 - gw_means_row_bytes(&means->graph, part, 0),
 					     .rows = means->none,
 					     .samples = sampled,
 					     .disk_blocks = (double)batches->disk_blocks});
@@ -266,12 +266,12 @@ static gw_status add_part(struct means *means, uint32_t part)
 	const double lists = gw_means_left_on_disk(meta, part, gw_array_is_of_edges),
 		     offsets = gw_means_left_on_disk(meta, part, gw_array_is_of_offsets);
 	add_row(means, (struct gw_means_row){.means = "disk_lists",
-					     .memory = -lists,
+					     .memory = 0 - lists, /* not -0 */
 					     .rows = means->none,
 					     .samples = NAN,
 					     .disk_blocks = (double)batches->list_blocks});
 	add_row(means, (struct gw_means_row){.means = "disk_offsets",
-					     .memory = -lists - offsets,
+					     .memory = 0 - lists - offsets,
 					     .rows = means->none,
 					     .samples = NAN,
 					     .disk_blocks = (double)(batches->list_blocks + batches->offset_blocks)});

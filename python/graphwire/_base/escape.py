@@ -99,8 +99,12 @@ def unescaped_tensor(name: str) -> str:
         return name
 
 
+def plain(text: str) -> str:
+    """The text as one plain line: "?" stands for control characters, as in the library's texts."""
+    return re.sub("[\0-\x1f\x7f-\x9f]", "?", text)
+
+
 def readable(text: str) -> str:
-    """A text of the library, such as an error, with the names that are escaped in it as they were. It stays one plain
-    line: "?" stands for control characters, as in the library's texts."""
-    said = re.sub(r"[A-Za-z0-9_.:-]*\+[A-Za-z0-9_.+:-]*", lambda word: unescaped_type(word.group()), text)
-    return re.sub("[\0-\x1f\x7f-\x9f]", "?", said)
+    """A text of the library or the program, such as an error, with the names that are escaped in it as they were, in
+    one plain line."""
+    return plain(re.sub(r"[A-Za-z0-9_.:-]*\+[A-Za-z0-9_.+:-]*", lambda word: unescaped_type(word.group()), text))

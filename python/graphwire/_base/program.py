@@ -12,6 +12,8 @@ import re
 import shutil
 from pathlib import Path
 
+from graphwire._base.escape import readable
+
 _PACKAGE = Path(__file__).resolve().parents[1]
 _TOP = _PACKAGE.parents[1]
 _LOGGED = re.compile(r"[-\d]+T[:.\d]+Z (error|warn|info|debug) ")  # as core/errors/log_line.c writes it
@@ -45,5 +47,6 @@ def logged(line: str) -> tuple[int, str]:
 
 
 def without_options(line: str) -> str:
-    """The line with arguments instead of options: num_parts for --num-parts. What is in quotes is the user's."""
-    return re.sub(r'(?<![\w"-])--([a-z][a-z-]*)', lambda option: option.group(1).replace("-", "_"), line)
+    """The readable line with arguments instead of options: num_parts for --num-parts. What is in quotes is the
+    user's."""
+    return readable(re.sub(r'(?<![\w"-])--([a-z][a-z-]*)', lambda option: option.group(1).replace("-", "_"), line))

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from graphwire._base.escape import plain
+
 
 def run_program(words: Sequence[str], who: str) -> None:
     """Runs a program as __main__: words are SCRIPT or -m MODULE, and its arguments. who: for the line of an error, with
@@ -27,7 +29,7 @@ def run_program(words: Sequence[str], who: str) -> None:
         return
     script = Path(words[0])
     if not script.is_file():
-        print(f"{who}: {script}: no such script; {usage}", file=sys.stderr)
+        print(f"{who}: {plain(str(script))}: no such script; {usage}", file=sys.stderr)
         sys.exit(2)
     sys.argv, sys.path[0] = list(words), str(script.resolve().parent)
     runpy.run_path(str(script), run_name="__main__")

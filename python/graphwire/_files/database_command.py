@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from graphwire._base.escape import plain
 from graphwire._base.native import GraphwireError
 from graphwire._base.program import ProgramError
 from graphwire._files.database import from_database
@@ -98,5 +99,5 @@ def main(words: Sequence[str]) -> int:
         log.setLevel(level)
     if given.resume and is_full(said):
         said += "; finished steps are kept, and the same command goes on from them"
-    print(f"graphwire import: {said}", file=sys.stderr)
+    print(f"graphwire import: {plain(said)}", file=sys.stderr)
     return status

@@ -18,7 +18,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +178,10 @@ def _completed(graph: Any, node_features: Mapping[Any, Any] | None, edge_feature
     for ntype in arrays.numbered.intersection(nodes):
         raise ValueError(f"node_features: ids of {ntype} are text, so its nodes have no order for rows: number the "
                          "nodes, or pass a graph of NetworkX")
-    edges = _typed(edge_features, next(iter(arrays.edges)))
+    edges = {tuple(etype.split(":")) if isinstance(etype, str) else etype: columns
+             for etype, columns in _typed(edge_features, next(iter(arrays.edges))).items()}
+    _check_types("node_features", nodes, arrays.counts, "node type")
+    _check_types("edge_features", edges, arrays.edges, "edge type")
     arrays.add_columns(nodes, edges)
     arrays.unplaced.difference_update(*nodes.values(), *edges.values())
     return arrays
@@ -191,6 +194,15 @@ def _check_times(named: Sequence[str], arrays: Arrays) -> None:
             raise ValueError(f"time: {unplaced(name)}")
 
 
+def _check_types(what: str, given: Iterable[Any], known: Iterable[Any], kind: str) -> None:
+    """Raises ValueError for a type that the graph does not have."""
+    names = [one if isinstance(one, str) else ":".join(one) for one in known]
+    for one in given:
+        if one not in known:
+            name = ":".join(one) if isinstance(one, tuple) and all(isinstance(part, str) for part in one) else one
+            raise ValueError(f"{what}: the graph has no {kind} {name}; it has {', '.join(names)}")
+
+
 def _by_type(what: str, given: Any, arrays: Arrays) -> dict[str, np.ndarray]:
     """{node type: an integer or a bool of each node}. Raises TypeError and ValueError, which begin with `what`."""
     found = {}
@@ -199,8 +211,7 @@ def _by_type(what: str, given: Any, arrays: Arrays) -> dict[str, np.ndarray]:
         if rows.dtype.kind not in "biu" or rows.ndim != 1:
             raise TypeError(f"{what} of {ntype}: one integer or bool for each node, not {rows.dtype} "
                             f"{list(rows.shape)}")
-        if ntype not in arrays.counts:
-            raise ValueError(f"{what}: the graph has no node type {ntype}; it has {', '.join(arrays.counts)}")
+        _check_types(what, [ntype], arrays.counts, "node type")
         if len(rows) != arrays.counts[ntype]:
             raise ValueError(f"{what}: {len(rows)} rows for {arrays.counts[ntype]} nodes of {ntype}")
         found[ntype] = rows

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Callable, Optional
 
 from graphwire._base import checks
+from graphwire._base.escape import plain
 from graphwire._base.native import GraphwireError
 from graphwire._base.program import ProgramError
 from graphwire._base.scratch import Scratch
@@ -209,7 +210,7 @@ def run(command: str, words: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return 2
     except (GraphwireError, DataError, ProgramError, OSError, ValueError, MemoryError) as error:
-        print(f"gwke_{command}: {error}", file=sys.stderr)
+        print(f"gwke_{command}: {plain(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
