@@ -304,7 +304,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     method: None or "metis"; "lp", label propagation, which cuts about as few edges in less memory and time, for graphs
         of any size; "kaminpar", the package kaminpar of PyPI, in a process of this Python; "random"; or "auto": metis
         if its memory suffices, else lp if its memory does, else random.
-    node_features, edge_features: features to add to those of the graph, {name: rows} or {type: {name: rows}}.
+    node_features, edge_features: features to add to those of the graph, {name: rows} or {type: {name: rows}}. An edge
+        type is a tuple or "SRC:REL:DST".
         A feature is numbers or, for nodes, text, which Graph.node_texts returns.
     num_nodes: the number of nodes, or {node type: number}, if it exceeds the greatest id plus 1. Without it and without
         node features, ids in arrays and tables that leave out more than half of the numbers up to the greatest one, if
