@@ -14,6 +14,7 @@ import pytest
 from control_groups import within
 
 PROGRAM = os.environ["GRAPHWIRE"]
+ANSWERS = 30
 
 
 def communities(seed, count=8, size=150, inside=12, across=1):
@@ -91,22 +92,52 @@ def test_hubs_are_cut_less_than_by_metis(parts, tmp_path):
     assert cuts["lp"] <= 1.1 * cuts["metis"] < cuts["random"]
 
 
-@pytest.mark.parametrize("method", ["lp", "kaminpar"])
-@pytest.mark.parametrize("graph", [communities, hubs])
-def test_every_share_is_bounded(method, graph, tmp_path):
-    src, dst, *_ = graph(3)
-    nodes, parts = int(max(src.max(), dst.max())) + 1, 5
-    train = np.random.default_rng(4).random(nodes) < 0.1
-    part = made(tmp_path, "parts", (src, dst), nodes, parts, method=method, balance_train=True, balance_edges=True,
-                node_features={"train_mask": train})
-    linked = np.bincount(np.concatenate([src[src != dst], dst[src != dst]]), minlength=nodes) > 0
-    degree = np.bincount(dst, minlength=nodes)
+def with_neighbours(src, dst, nodes):
+    return np.bincount(np.concatenate([src[src != dst], dst[src != dst]]), minlength=nodes) > 0
+
+
+def check_shares(part, src, dst, train, parts):
+    """Of nodes and edges, of those to train on and of the others."""
+    linked, degree = with_neighbours(src, dst, len(train)), np.bincount(dst, minlength=len(train))
     for mask in (train, ~train):
         of = mask & linked
         for weight in (of, np.where(of, degree, 0)):
             shares = np.bincount(part, weights=weight, minlength=parts)
             mean = weight.sum() / parts
             assert shares.max() <= max(1.03 * mean, np.ceil(mean) + 1, weight.max()), (shares, mean)
+
+
+@pytest.mark.parametrize("method", ["lp", "kaminpar"])
+@pytest.mark.parametrize("graph", [communities, hubs])
+def test_every_share_is_bounded(method, graph, tmp_path):
+    src, dst, *_ = graph(3)
+    nodes = int(max(src.max(), dst.max())) + 1
+    train = np.random.default_rng(4).random(nodes) < 0.1
+    part = made(tmp_path, "parts", (src, dst), nodes, 5, method=method, balance_train=True, balance_edges=True,
+                node_features={"train_mask": train})
+    check_shares(part, src, dst, train, 5)
+
+
+def test_any_answer_is_repaired(tmp_path):
+    """A program in the place of Python answers for KaMinPar: at random, in ranges, or with one part larger."""
+    parts, (src, dst, of) = 7, communities(3, size=100)
+    train = np.random.default_rng(4).random(len(of)) < 0.1
+    graphwire.partition_graph((src, dst), "g", 1, tmp_path / "whole", num_nodes=len(of),
+                              node_features={"train_mask": train})
+    linked, program = np.count_nonzero(with_neighbours(src, dst, len(of))), tmp_path / "python"
+    program.write_text(f'#!/bin/sh\n[ $# -lt 4 ] || cat {tmp_path}/answer > /proc/self/fd/$4\n')
+    program.chmod(0o755)
+    for seed in range(ANSWERS):
+        random = np.random.default_rng(seed)
+        answer = random.integers(0, parts, linked)
+        if seed % 3 == 1:
+            answer = np.where(random.random(linked) < 0.8, np.arange(linked) * parts // linked, answer)
+        elif seed % 3 == 2:
+            answer = np.where(random.random(linked) < 0.3, seed % parts, answer)
+        answer.astype(np.int32).tofile(tmp_path / "answer")
+        partitioned(tmp_path, "--num-parts", str(parts), "--method", "kaminpar", "--python", program,
+                    "--balance-train", "--balance-edges")
+        check_shares(part_of(tmp_path / "parts/g.json", len(of)), src, dst, train, parts)
 
 
 def test_lp_is_the_same_for_any_threads_and_budget(tmp_path):

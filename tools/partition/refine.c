@@ -38,8 +38,9 @@ double gw_shares_fill(const struct gw_shares *shares, uint32_t piece)
 	return sum / shares->quantities;
 }
 
-#define MORE_PASSES 4u   /* while a share is over its limit */
-#define LEAST_GAIN  1e-3 /* of a move that evens out, as a part of what leaves: rounding makes no move */
+#define MORE_PASSES    4u    /* while a share is over its limit */
+#define LEAST_GAIN     1e-3  /* of a move that evens out, as a part of what leaves: rounding makes no move */
+#define EXCHANGE_REACH 4096u /* nodes that one may change places with */
 
 struct refine {
 	struct gw_shares shares;
@@ -189,6 +190,65 @@ static void even_out(struct refine *r, int32_t *piece)
 	}
 }
 
+/* By how much all shares of a piece exceed their limits, if nodes of these quantities come and go. */
+static double excess_after(const struct gw_shares *shares, uint32_t piece, const uint64_t *come, const uint64_t *go)
+{
+	const uint64_t *of = shares->of + (uint64_t)piece * shares->quantities;
+	double sum = 0;
+	for (uint32_t c = 0; c < shares->quantities; c++) {
+		uint64_t share = of[c] + come[c] - go[c];
+		if (share > shares->limit[c])
+			sum += (double)(share - shares->limit[c]) / (double)(shares->limit[c] ? shares->limit[c] : 1);
+	}
+	return sum;
+}
+
+/* Exchanges a node of a piece over a limit for one of the next nodes, if the limits are exceeded by less then. */
+static void exchange_one(struct refine *r, uint64_t v, int32_t *piece, uint32_t *over)
+{
+	static const uint64_t none[GW_BALANCE_QUANTITIES_MAX];
+	const struct gw_list_file *lists = r->shares.lists;
+	struct gw_shares *shares = &r->shares;
+	uint32_t own = (uint32_t)piece[v], ntype = 0;
+	uint64_t other[GW_BALANCE_QUANTITIES_MAX];
+	gw_balance_of_node(shares->balance, lists->origin[v], &ntype, r->quantity);
+	double before = excess_after(shares, own, none, none);
+	if (excess_after(shares, own, none, r->quantity) >= before)
+		return;
+	for (uint64_t i = 1; i < lists->nodes && i <= EXCHANGE_REACH; i++) {
+		uint64_t u = (v + i) % lists->nodes;
+		uint32_t to = (uint32_t)piece[u];
+		if (to == own)
+			continue;
+		ntype = 0;
+		gw_balance_of_node(shares->balance, lists->origin[u], &ntype, other);
+		double both = before + excess_after(shares, to, none, none),
+		       after = excess_after(shares, own, other, r->quantity) +
+			       excess_after(shares, to, r->quantity, other);
+		if (after >= both * (1 - LEAST_GAIN))
+			continue;
+		*over -= count_over(shares, own) + count_over(shares, to);
+		gw_shares_add(shares, own, r->quantity, true);
+		gw_shares_add(shares, own, other, false);
+		gw_shares_add(shares, to, other, true);
+		gw_shares_add(shares, to, r->quantity, false);
+		*over += count_over(shares, own) + count_over(shares, to);
+		piece[v] = (int32_t)to;
+		piece[u] = (int32_t)own;
+		return;
+	}
+}
+
+/* Where no move of one node evens out the shares, two change places. */
+static void exchange(struct refine *r, int32_t *piece)
+{
+	uint32_t over = count_all_over(&r->shares);
+	for (uint64_t v = 0; v < r->shares.lists->nodes && over > 0; v++) {
+		if (count_over(&r->shares, (uint32_t)piece[v]) > 0)
+			exchange_one(r, v, piece, &over);
+	}
+}
+
 gw_status gw_refine(const struct gw_balance *balance, const struct gw_list_file *lists, uint32_t pieces,
 		    uint32_t passes, int32_t *piece)
 {
@@ -208,6 +268,7 @@ gw_status gw_refine(const struct gw_balance *balance, const struct gw_list_file 
 	for (uint32_t more = 0; more < MORE_PASSES && status == GW_OK && count_all_over(&r.shares) > 0; more++) {
 		refine_sweep(&r, passes - 1, passes, piece);
 		even_out(&r, piece);
+		exchange(&r, piece);
 	}
 	gw_shares_free(&r.shares);
 	gw_free(r.links);

@@ -18,6 +18,7 @@ import numpy as np
 from graphwire._base import arrays as _arrays
 from graphwire._base import checks
 from graphwire._base.arrays import Ids
+from graphwire._base.escape import plain
 from graphwire._base.native import ResourceError, c_name, ffi, lib, owned
 from graphwire._base.opened import Etype
 from graphwire._graph import time_ranges
@@ -207,8 +208,8 @@ class EdgeSeeds(_Lists):
         end = checks.choice("negative_end", "dst" if negative_end is None else negative_end, ("dst", "src"))
         words = {exclude} if isinstance(exclude, str) else set(exclude or ())
         if words - _EXCLUDE.keys():
-            raise ValueError(f"exclude has {', '.join(sorted(map(repr, words - _EXCLUDE.keys())))}; the words are "
-                             f"{', '.join(_EXCLUDE)}")
+            raise ValueError(f"exclude has {plain(', '.join(sorted(map(str, words - _EXCLUDE.keys()))))}; the words "
+                             f"are {', '.join(_EXCLUDE)}")
         out.exclude = sum(getattr(lib, _EXCLUDE[word]) for word in words)
         out.no_true_edges = no_true_edges is not None and checks.flag("no_true_edges", no_true_edges)
         out.negatives_each = 0 if negatives is None else checks.integer("negatives", negatives)
