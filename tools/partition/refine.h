@@ -49,9 +49,9 @@ double gw_shares_fill(const struct gw_shares *shares, uint32_t piece);
  * more if a share is still over its limit, in ascending order. A node moves to the
  * piece with most of its neighbours, if it fits there. Nodes leave a piece that is over a limit also if more edges are
  * cut, from the second pass on; and if they fit nowhere, to where the limits are exceeded by less, or where they even
- * out all shares; or two nodes change places. Size-constrained label propagation: Meyerhenke, Sanders, Schulz, "Partitioning (hierarchically
- * clustered) complex networks via size-constrained graph clustering", 2016. The result depends on the arguments alone.
- * GW_NO_MEMORY. */
+ * out all shares; or two nodes change places. Size-constrained label propagation: Meyerhenke, Sanders, Schulz,
+ * "Partitioning (hierarchically clustered) complex networks via size-constrained graph clustering", 2016. The result
+ * depends on the arguments alone. GW_NO_MEMORY. */
 gw_status gw_refine(const struct gw_balance *balance, const struct gw_list_file *lists, uint32_t pieces,
 		    uint32_t passes, int32_t *piece);
 
