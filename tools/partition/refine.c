@@ -38,9 +38,10 @@ double gw_shares_fill(const struct gw_shares *shares, uint32_t piece)
 	return sum / shares->quantities;
 }
 
-#define MORE_PASSES    4u    /* while a share is over its limit */
-#define LEAST_GAIN     1e-3  /* of a move that evens out, as a part of what leaves: rounding makes no move */
-#define EXCHANGE_REACH 4096u /* nodes that one may change places with */
+#define MORE_PASSES    4u         /* while a share is over its limit */
+#define LEAST_GAIN     1e-3       /* of a move that evens out, as a part of what leaves: rounding makes no move */
+#define EXCHANGE_REACH 4096u      /* nodes that one may change places with */
+#define EXCHANGE_TRIES (1u << 24) /* pairs in all, if limits cannot be kept: a second of a large graph */
 
 struct refine {
 	struct gw_shares shares;
@@ -48,6 +49,7 @@ struct refine {
 	uint32_t *touched; /* [pieces]: those with links */
 	uint32_t num_touched;
 	uint64_t quantity[GW_BALANCE_QUANTITIES_MAX]; /* of the node */
+	uint32_t tries;                               /* pairs that may still be tried */
 };
 
 /* By how much the shares of these quantities exceed their limits, as parts of them; more: with the node. */
@@ -215,7 +217,7 @@ static void exchange_one(struct refine *r, uint64_t v, int32_t *piece, uint32_t 
 	double before = excess_after(shares, own, none, none);
 	if (excess_after(shares, own, none, r->quantity) >= before)
 		return;
-	for (uint64_t i = 1; i < lists->nodes && i <= EXCHANGE_REACH; i++) {
+	for (uint64_t i = 1; i < lists->nodes && i <= EXCHANGE_REACH && r->tries > 0; i++, r->tries--) {
 		uint64_t u = (v + i) % lists->nodes;
 		uint32_t to = (uint32_t)piece[u];
 		if (to == own)
@@ -243,7 +245,7 @@ static void exchange_one(struct refine *r, uint64_t v, int32_t *piece, uint32_t 
 static void exchange(struct refine *r, int32_t *piece)
 {
 	uint32_t over = count_all_over(&r->shares);
-	for (uint64_t v = 0; v < r->shares.lists->nodes && over > 0; v++) {
+	for (uint64_t v = 0; v < r->shares.lists->nodes && over > 0 && r->tries > 0; v++) {
 		if (count_over(&r->shares, (uint32_t)piece[v]) > 0)
 			exchange_one(r, v, piece, &over);
 	}
@@ -252,7 +254,7 @@ static void exchange(struct refine *r, int32_t *piece)
 gw_status gw_refine(const struct gw_balance *balance, const struct gw_list_file *lists, uint32_t pieces,
 		    uint32_t passes, int32_t *piece)
 {
-	struct refine r = {0};
+	struct refine r = {.tries = EXCHANGE_TRIES};
 	uint32_t ntype = 0;
 	gw_status status = gw_shares_make(balance, lists, pieces, &r.shares);
 	r.links = gw_calloc(pieces, sizeof(*r.links));
